@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,8 +36,8 @@ type result struct {
 	// killed is when left was killed, and verb the verb that it is in.
 	killed time.Time
 	verb   string
-	// cut is the unfinished run, if it was cancelled because the time of all was up.
-	cut *state.Run
+	// partial is the unfinished run, if it was cancelled because the time of RunOnce was up.
+	partial *state.Run
 	// died is true if the child crashed or hung in a verb, so that the verb was the cause.
 	died bool
 }
@@ -44,8 +45,8 @@ type result struct {
 // hangTime is how long a child in a verb must be silent to count as hanging there.
 const hangTime = time.Second
 
-// budgetHangTime is hangTime for a child that was killed because the time of all was up. That
-// can be at any moment.
+// budgetHangTime is hangTime for a child that was killed because the time of RunOnce was up,
+// which can be at any moment.
 const budgetHangTime = 5 * time.Second
 
 // listener notes when something was last read.
@@ -78,25 +79,17 @@ const (
 	endedTimeout
 	// endedGarbage: it was killed for what it wrote.
 	endedGarbage
-	// endedGivenUp: it was killed because the run was cancelled.
-	endedGivenUp
+	// endedCancelled: it was killed because the run was cancelled.
+	endedCancelled
 )
 
-// runChild runs one child until it ends or is given up. It takes no longer than the timeout
-// and the graces for a kill and for the pipes. If ctx is done, it kills the child.
+// runChild runs one child until it exits or is killed, because it takes too long, writes no
+// report, or ctx is done. It takes no longer than the timeout and the graces for a kill and for
+// the pipes.
 func (s *Supervisor) runChild(ctx context.Context, t task) result {
 	run := &state.Run{Kind: t.kind, Device: t.device, Started: time.Now()}
 	out, in := io.Pipe()
-	p, err := s.start(ctx, t.command(), in, t.timeout)
-	if err != nil {
-		_ = out.Close()
-		if errors.Is(err, errNotStarted) && ctx.Err() != nil {
-			return result{} // The run was cancelled, so the device is not at fault.
-		}
-		run.Duration = time.Since(run.Started)
-		run.Outcome, run.Error = state.OutcomeCrashed, oneLine(err.Error(), maxError)
-		return result{run: run}
-	}
+	p := s.launch(t.command(), in)
 	// The reader alone touches run until it has returned.
 	read := make(chan error, 1)
 	heard := &listener{Reader: out, began: run.Started}
@@ -110,7 +103,7 @@ func (s *Supervisor) runChild(ctx context.Context, t task) result {
 	res := result{killed: time.Now()}
 	if why != endedItself {
 		p.kill()
-		if !within(s.patience(s.cfg.KillGrace+pipeGrace), p.done()) {
+		if !within(s.remaining(s.cfg.KillGrace+pipeGrace), p.done()) {
 			res.left = p
 			_ = out.Close()
 		}
@@ -131,23 +124,25 @@ func (s *Supervisor) runChild(ctx context.Context, t task) result {
 	if why == endedItself && unusable(readErr) {
 		why = endedGarbage
 	}
-	if why == endedGivenUp && isBudget(ctx) {
-		hangs := res.left != nil || run.Verb != "" && heard.silence(res.killed) >= budgetHangTime
-		if !hangs {
-			res.cut = run
+	if why == endedCancelled && isBudget(ctx) {
+		if res.left == nil && (run.Verb == "" || heard.silence(res.killed) < budgetHangTime) {
+			res.partial = run
 			return res
 		}
 		why, t.timeout = endedTimeout, duration.Round(time.Second)
 	}
-	switch why {
-	case endedGivenUp:
-		return res
-	case endedTimeout:
+	switch {
+	case why == endedCancelled:
+		return res // The device is not at fault.
+	case e.err != nil || p.pid() == 0:
+		err := cmp.Or(e.err, errNotStarted)
+		run.Outcome, run.Error = state.OutcomeCrashed, oneLine(err.Error(), maxError)
+	case why == endedTimeout:
 		run.Outcome, run.Error = state.OutcomeTimeout, timeoutError(run, t.timeout, res.left != nil)
 		res.died = run.Verb != "" && heard.silence(res.killed) >= hangTime
-	case endedGarbage:
+	case why == endedGarbage:
 		run.Outcome, run.Error = state.OutcomeCrashed, withReason("the child's output is no report: "+readErr.Error(), stderr)
-	case endedItself:
+	default:
 		conclude(run, readErr, e, stderr)
 		res.died = run.Outcome == state.OutcomeCrashed && run.Verb != "" && e.fault()
 	}
@@ -155,42 +150,9 @@ func (s *Supervisor) runChild(ctx context.Context, t task) result {
 	return res
 }
 
-// errNotStarted: the program of the child could not be loaded in time.
+// errNotStarted is the error of a child whose program could not be loaded in time. That can
+// block forever, if the server of its file is gone.
 var errNotStarted = errors.New("the child did not start in time")
-
-// start starts a child, and waits for it no longer than for a whole run. To load the program
-// can block forever, if the file's server is gone. A child that starts later is killed.
-func (s *Supervisor) start(ctx context.Context, c Command, out io.WriteCloser, timeout time.Duration) (process, error) {
-	type started struct {
-		p   process
-		err error
-	}
-	ch := make(chan started, 1)
-	go func() {
-		p, err := s.launch(c, out)
-		ch <- started{p, err}
-	}()
-	deadline := time.NewTimer(timeout)
-	defer deadline.Stop()
-	select {
-	case got := <-ch:
-		return got.p, got.err
-	case <-deadline.C:
-	case <-ctx.Done():
-		// Usually the child is about to be there, and is then ended in order.
-		select {
-		case got := <-ch:
-			return got.p, got.err
-		case <-time.After(s.patience(s.cfg.KillGrace)):
-		}
-	}
-	go func() {
-		if got := <-ch; got.err == nil {
-			got.p.kill()
-		}
-	}()
-	return nil, errNotStarted
-}
 
 // await waits until the child has ended or has to be killed. It also tells
 // whether the reader has returned, and with which error.
@@ -216,7 +178,7 @@ func (s *Supervisor) await(ctx context.Context, p process, read <-chan error, ti
 				return endedTimeout, hasRead, readErr
 			}
 		case <-ctx.Done():
-			return endedGivenUp, hasRead, readErr
+			return endedCancelled, hasRead, readErr
 		}
 	}
 }
@@ -242,23 +204,19 @@ func within(d time.Duration, done <-chan struct{}) bool {
 // no report, rather than that its report has no end.
 func unusable(err error) bool { return err != nil && !errors.Is(err, wire.ErrTruncated) }
 
-// conclude sums up the run of a child that ended by itself.
+// conclude sums up the run of a child that exited by itself.
 func conclude(run *state.Run, readErr error, e exit, stderr stderr) {
+	run.Outcome = state.OutcomeCrashed
 	switch {
 	case !e.ok() && readErr == nil:
-		run.Outcome = state.OutcomeCrashed
 		run.Error = withReason(fmt.Sprintf("the child ended after its report: %v", e), stderr)
 	case !e.ok():
-		run.Outcome = state.OutcomeCrashed
 		run.Error = withReason(fmt.Sprintf("the child ended before the end of its report: %v", e), stderr)
 	case readErr != nil:
-		run.Outcome = state.OutcomeCrashed
 		run.Error = withReason(fmt.Sprintf("the child ended with %v: %v", e, readErr), stderr)
 	default:
-		run.Verb = ""
-		run.Error = oneLine(failure(run), maxError)
-		run.Outcome = state.OutcomeOK
-		if run.Error != "" {
+		run.Verb, run.Outcome = "", state.OutcomeOK
+		if run.Error = oneLine(failure(run), maxError); run.Error != "" {
 			run.Outcome = state.OutcomeFailed
 		}
 	}
@@ -300,7 +258,7 @@ func failure(run *state.Run) string {
 			all = append(all, p.Name+": failed")
 		}
 		for _, f := range p.Failures {
-			all = append(all, p.Name+": "+failureText(f))
+			all = append(all, joined(p.Name, failureText(f)))
 		}
 	}
 	for _, u := range run.Undestroyed {
@@ -314,18 +272,12 @@ func failure(run *state.Run) string {
 }
 
 func failureText(f state.Failure) string {
-	var parts []string
-	if subject := f.Subject.String(); subject != "" {
-		parts = append(parts, oneLine(subject, 64))
-	}
+	parts := []string{oneLine(f.Subject.String(), 64)}
 	// A message usually names its verb and errno.
 	for _, word := range []string{f.Verb, f.Errno} {
-		if word != "" && !strings.Contains(f.Message, word) {
+		if !strings.Contains(f.Message, word) {
 			parts = append(parts, word)
 		}
 	}
-	if f.Message != "" {
-		parts = append(parts, oneLine(f.Message, 200))
-	}
-	return strings.Join(parts, ": ")
+	return joined(append(parts, oneLine(f.Message, 200))...)
 }

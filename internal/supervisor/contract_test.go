@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -385,9 +384,9 @@ func TestContractsDoesNotGoOn(t *testing.T) {
 	}
 	subtest(t, "does not start", func(t *testing.T) {
 		b := newContractBench(t, always(scriptOK(0)), nil, nil, "a")
-		b.launch = func(c Command, out io.WriteCloser) (process, error) {
+		b.launch = func(c Command, out io.WriteCloser) process {
 			if c.Name != "" {
-				return nil, errors.New("no more processes")
+				return notStarted(out, "no more processes")
 			}
 			return b.kids.launch(c, out)
 		}

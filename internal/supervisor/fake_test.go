@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -115,7 +116,7 @@ func fakeCommand(kind state.Kind, device string, r wire.Request) Command {
 const withoutCompletions = "without completions"
 
 // launch is a launcher. The path of the command is the device's name.
-func (f *fakes) launch(c Command, out io.WriteCloser) (process, error) {
+func (f *fakes) launch(c Command, out io.WriteCloser) process {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	device, name := c.Path, c.Path
@@ -147,7 +148,7 @@ func (f *fakes) launch(c Command, out io.WriteCloser) (process, error) {
 		p.script = f.judge(device, c.Args, n)
 	}
 	go p.run()
-	return p, nil
+	return p
 }
 
 // toldOf returns what the n-th child that judges contracts was told to leave out.
@@ -233,6 +234,27 @@ func (p *fakeProcess) kill() {
 		close(p.killed)
 	})
 }
+
+// unstarted is a child whose program is not loaded until ended is closed.
+type unstarted struct {
+	out   io.WriteCloser
+	ended <-chan struct{}
+	err   error
+}
+
+// notStarted is a child whose program could not be loaded.
+func notStarted(out io.WriteCloser, reason string) process {
+	ended := make(chan struct{})
+	close(ended)
+	_ = out.Close()
+	return unstarted{out, ended, errors.New(reason)}
+}
+
+func (u unstarted) pid() int              { return 0 }
+func (u unstarted) kill()                 {}
+func (u unstarted) done() <-chan struct{} { return u.ended }
+func (u unstarted) exit() exit            { return exit{err: u.err} }
+func (u unstarted) stderr() stderr        { return stderr{} }
 
 // recorder is a sink that keeps what it is told, in order.
 type recorder struct {

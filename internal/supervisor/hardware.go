@@ -3,6 +3,7 @@ package supervisor
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"maps"
 	"math"
 	"slices"
@@ -13,32 +14,34 @@ import (
 	"rdma_exporter/internal/wire"
 )
 
-// refusedPause is how long counters that the kernel refused are not read. A driver may log
-// each attempt.
-const refusedPause = 10 * time.Minute
+const (
+	// refusedPause is how long counters that the kernel refused are not read. A driver may log
+	// each attempt.
+	refusedPause = 10 * time.Minute
+	// linkSettles is how long after an event of a network device the hardware is read. The
+	// driver may show the change on the port later.
+	linkSettles = time.Second
+)
 
 // adapter carries the hardware of a device from one reading to the next. Supervisor.mu guards
-// it, except the journal, which only the goroutine that reads uses.
+// it, except the log, which only the goroutine that reads uses.
 type adapter struct {
-	journal journal
-	// due is when the device may be read again. Zero means at any time.
-	due     time.Time
-	refused map[wire.SkipCounters]refusal
+	log changeLogger
+	// due is when the device may be read again after a failure. Zero means at any time.
+	due time.Time
+	// retry is when refused counters are read again, and skipped are those that the current
+	// reading skips, by port. Port 0 is the device as a whole.
+	retry   time.Time
+	skipped map[int][]state.RefusedCounters
 	// links are the device's ports by number. past identifies their adapter.
 	links map[int]*link
 	past  state.LinkHistory
 }
 
-// refusal is a group of counters that is not read until a time.
-type refusal struct {
-	state.RefusedCounters
-	until time.Time
-}
-
 // newAdapter returns the adapter of a device that appeared. While it was absent, its ports were
 // not active.
-func newAdapter(j journal, past state.LinkHistory) adapter {
-	a := adapter{journal: j, refused: make(map[wire.SkipCounters]refusal), links: make(map[int]*link), past: past}
+func newAdapter(log *slog.Logger, past state.LinkHistory) adapter {
+	a := adapter{log: changeLogger{log: log}, links: make(map[int]*link), past: past}
 	for _, was := range past.Links {
 		l := &link{Link: was, looked: true}
 		if !past.Away.IsZero() {
@@ -46,13 +49,13 @@ func newAdapter(j journal, past state.LinkHistory) adapter {
 		}
 		a.links[was.Port] = l
 	}
-	a.past.Links = nil // They are those now.
+	a.past.Links = nil // They are in links.
 	return a
 }
 
-// take forgets the links of another adapter and, if the reading is complete, those of ports
+// identify forgets the links of another adapter and, if the reading is complete, those of ports
 // that the adapter does not have.
-func (a *adapter) take(h *state.Hardware, whole bool) {
+func (a *adapter) identify(h *state.Hardware, whole bool) {
 	if !a.past.Of(&h.Identity) {
 		clear(a.links)
 	}
@@ -65,52 +68,46 @@ func (a *adapter) take(h *state.Hardware, whole bool) {
 }
 
 // readHardware reads the hardware of all devices until ctx is done. It runs one child at a
-// time, not counting those that cannot be killed.
+// time, not counting stuck ones. An event of a network device makes the next reading come soon.
 func (s *Supervisor) readHardware(ctx context.Context) {
+	interval := s.cfg.Hardware.Interval
 	if !pause(ctx, s.firstDelay()) {
 		return
 	}
 	for {
 		began := time.Now()
-		if left := s.readOnce(ctx); left != nil {
-			s.leave(left, s.cfg.Logger.With("devices", left.devices), func() { s.setHeld(left.devices, left.stuck) }, func() { s.setHeld(left.devices, nil) })
-		}
-		if !pause(ctx, s.regular(began, s.cfg.Hardware.Interval)) {
+		s.readOnce(ctx)
+		least := interval/minPause - time.Since(began)
+		if !waitOrWake(ctx, s.delay(interval, began, 0), s.linkChanged, least, min(linkSettles, interval/minPause)) {
 			return
 		}
 	}
 }
 
-// readOnce reads the hardware of the devices that are due. It returns the child if it cannot
-// be killed.
-func (s *Supervisor) readOnce(ctx context.Context) *leftover {
-	asked, request := s.dueHardware()
-	if len(asked) == 0 {
-		return nil
+// readOnce reads the hardware of the devices that are due.
+func (s *Supervisor) readOnce(ctx context.Context) {
+	due, request := s.dueHardware()
+	if len(due) == 0 {
+		return
 	}
 	res := s.runChild(ctx, task{kind: state.KindHardware, timeout: s.cfg.Hardware.Timeout, command: func() Command {
 		return s.cfg.Command(state.KindHardware, "", wire.Request{Hardware: &request})
 	}})
 	if res.run != nil {
-		s.takeHardware(asked, res)
+		s.takeHardware(due, res)
 	}
 	if res.left == nil {
-		return nil
+		return
 	}
-	left := &leftover{process: res.left, stuck: stuckState(res), devices: request.Devices}
-	if run := res.run; run != nil {
-		// A device whose reading completed does not hold the child.
-		done := func(name string) bool {
-			h := readingOf(run, name)
-			return h != nil && h.Reading == ""
-		}
-		if unfinished := slices.DeleteFunc(slices.Clone(request.Devices), done); len(unfinished) > 0 {
-			left.devices = unfinished
-		}
+	// The child does not hold a device whose reading completed.
+	held := slices.DeleteFunc(slices.Clone(request.Devices), func(name string) bool {
+		h := readingOf(res.run, name)
+		return h != nil && h.Reading == ""
+	})
+	if len(held) == 0 {
+		held = request.Devices
 	}
-	told := journal{log: s.cfg.Logger.With("devices", left.devices)}
-	told.stuck(left.stuck)
-	return left
+	s.leave(state.KindHardware, held, res, changeLogger{log: s.cfg.Logger.With("devices", held)})
 }
 
 // dueHardware returns the devices that are due, and the request for the child.
@@ -118,54 +115,90 @@ func (s *Supervisor) dueHardware() (due []*worker, r wire.HardwareRequest) {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, w := range s.workers {
-		if !w.gone && s.held[w.name] == nil && !now.Before(w.adapter.due) {
-			due = append(due, w)
+	for _, name := range slices.Sorted(maps.Keys(s.workers)) {
+		w := s.workers[name]
+		held := s.leftovers[leftoverKey{state.KindHardware, name}] != nil
+		if w.vanished || held || now.Before(w.adapter.due) || len(due) == wire.MaxDevices {
+			continue
 		}
-	}
-	slices.SortFunc(due, func(a, b *worker) int { return strings.Compare(a.name, b.name) })
-	due = due[:min(len(due), wire.MaxDevices)]
-	for _, w := range due {
-		r.Devices = append(r.Devices, w.name)
-		maps.DeleteFunc(w.adapter.refused, func(_ wire.SkipCounters, f refusal) bool { return !now.Before(f.until) })
-		r.Skip = slices.AppendSeq(r.Skip, maps.Keys(w.adapter.refused))
+		due, r.Devices = append(due, w), append(r.Devices, name)
+		r.Skip = append(r.Skip, w.adapter.skip(w.state.Hardware, now)...)
 	}
 	return due, r
 }
 
-// takeHardware gives a finished reading to the sinks, as one run of each device, and adds it
-// to the snapshot.
-func (s *Supervisor) takeHardware(asked []*worker, res result) {
-	runs := make([]*state.Run, len(asked))
-	for i, w := range asked {
+// skip returns the counters that the next reading skips, because the kernel refused them
+// recently. before may be nil.
+func (a *adapter) skip(before *state.HardwareState, now time.Time) (skip []wire.SkipCounters) {
+	a.skipped = make(map[int][]state.RefusedCounters)
+	if !now.Before(a.retry) {
+		a.retry = now.Add(refusedPause)
+		return nil
+	}
+	if before == nil || before.Latest == nil {
+		return nil
+	}
+	h := before.Latest
+	add := func(port int, refused []state.RefusedCounters) {
+		for _, r := range refused {
+			if r.Errno == "EINVAL" || r.Errno == "EIO" {
+				a.skipped[port] = append(a.skipped[port], r)
+				skip = append(skip, wire.SkipCounters{Device: h.Device, Port: port, Group: r.Group})
+			}
+		}
+	}
+	add(0, h.Refused)
+	for i := range h.Ports {
+		add(h.Ports[i].Number, h.Ports[i].Refused)
+	}
+	return skip
+}
+
+// withSkipped returns a reading in which the counters that it skipped are refused.
+func (a *adapter) withSkipped(h *state.Hardware) *state.Hardware {
+	with := *h
+	with.Refused = slices.Concat(h.Refused, a.skipped[0])
+	with.Ports = slices.Clone(h.Ports)
+	for i := range with.Ports {
+		p := &with.Ports[i]
+		p.Refused = slices.Concat(p.Refused, a.skipped[p.Number])
+	}
+	return &with
+}
+
+// takeHardware gives a finished reading to the observers, as one run of each device, and adds
+// it to the snapshot.
+func (s *Supervisor) takeHardware(due []*worker, res result) {
+	runs := make([]*state.Run, len(due))
+	for i, w := range due {
 		runs[i] = runOf(res.run, w.name)
-		w.adapter.journal.hardware(runs[i], res.stderr)
-		w.observe(runs[i])
+		w.adapter.log.run(runs[i], res.stderr,
+			"Hardware of device could not be read", "Hardware of device can be read again", "Hardware of device read")
+		w.observeHardware(runs[i])
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hardware = res.run.Compact()
-	for i, w := range asked {
-		if !w.gone {
-			w.state.Hardware = s.after(w, runs[i])
+	for i, w := range due {
+		if !w.vanished {
+			w.state.Hardware = w.hardwareAfter(runs[i])
 		}
 	}
 	s.publish()
 }
 
-// observe hands the sinks a run from outside the worker's goroutine, unless the device was
-// forgotten in the meantime.
-func (w *worker) observe(run *state.Run) {
-	w.handing.Lock()
-	defer w.handing.Unlock()
+// observeHardware gives a run to the observers, unless they have forgotten the device.
+func (w *worker) observeHardware(run *state.Run) {
+	w.deliverMu.Lock()
+	defer w.deliverMu.Unlock()
 	w.s.mu.Lock()
-	gone := w.gone
+	vanished := w.vanished
 	w.s.mu.Unlock()
-	if gone {
+	if vanished {
 		return
 	}
-	for _, sink := range w.s.cfg.Observers {
-		sink.Observe(run)
+	for _, o := range w.s.cfg.Observers {
+		o.Observe(run)
 	}
 }
 
@@ -174,25 +207,29 @@ func runOf(all *state.Run, device string) *state.Run {
 	run := *all
 	run.Device, run.CPU, run.MaxRSS, run.Hardware = device, 0, 0, nil
 	h := readingOf(all, device)
-	switch {
-	case h == nil && run.Outcome == state.OutcomeOK:
-		run.Outcome, run.Error = state.OutcomeFailed, "the child reported nothing on the device"
-	case h == nil:
-	case h.Failure == "":
-		run.Outcome, run.Error = state.OutcomeOK, ""
-	case h.Reading == "" && !h.Late:
-		run.Outcome, run.Error = state.OutcomeFailed, oneLine(h.Failure, maxError)
-	default:
-		run.Outcome, run.Error = state.OutcomeTimeout, oneLine(h.Failure, maxError)
+	if h == nil {
+		if run.Outcome == state.OutcomeOK {
+			run.Outcome, run.Error = state.OutcomeFailed, "the child reported nothing on the device"
+		}
+		return &run
 	}
-	if h != nil {
-		run.Hardware = []state.Hardware{*h}
+	run.Hardware = []state.Hardware{*h}
+	run.Outcome, run.Error = state.OutcomeOK, oneLine(h.Failure, maxError)
+	switch {
+	case h.Failure == "":
+	case h.Reading == "" && !h.Late:
+		run.Outcome = state.OutcomeFailed
+	default:
+		run.Outcome = state.OutcomeTimeout
 	}
 	return &run
 }
 
-// readingOf returns the reading of a device. Nil if absent.
+// readingOf returns the reading of a device. Nil if absent. run may be nil.
 func readingOf(run *state.Run, device string) *state.Hardware {
+	if run == nil {
+		return nil
+	}
 	i := slices.IndexFunc(run.Hardware, func(h state.Hardware) bool { return h.Device == device })
 	if i < 0 {
 		return nil
@@ -200,27 +237,27 @@ func readingOf(run *state.Run, device string) *state.Hardware {
 	return &run.Hardware[i]
 }
 
-// after returns the state of a device's hardware after a reading. Caller holds mu.
-func (s *Supervisor) after(w *worker, run *state.Run) *state.HardwareState {
-	a, now := &w.adapter, time.Now()
+// hardwareAfter returns the state of the device's hardware after a reading. Caller holds mu.
+func (w *worker) hardwareAfter(run *state.Run) *state.HardwareState {
+	a, s, now, whole := &w.adapter, w.s, time.Now(), run.Outcome == state.OutcomeOK
 	var before state.HardwareState
 	if w.state.Hardware != nil {
 		before = *w.state.Hardware
 	}
 	next := before
-	next.Failures, next.Failure, next.Reading, next.Next, next.Stuck = 0, run.Error, "", time.Time{}, nil
-	if run.Outcome != state.OutcomeOK {
-		interval := s.cfg.Hardware.Interval
+	next.Failures, next.Failure, next.Reading, next.Next = 0, run.Error, "", time.Time{}
+	if !whole {
 		next.Failures = before.Failures + 1
-		next.Next = now.Add(backoff(interval, max(s.cfg.Backoff, interval), next.Failures) + s.jitter(interval))
+		next.Next = now.Add(s.delay(s.cfg.Hardware.Interval, now, next.Failures))
 	}
 	a.due = next.Next
 	if len(run.Hardware) == 0 {
-		return a.shown(&next)
+		next.Links = a.current()
+		return &next
 	}
-	h, whole := &run.Hardware[0], run.Outcome == state.OutcomeOK
+	h := &run.Hardware[0]
 	next.Reading = h.Reading
-	latest := a.withRefused(h, now)
+	latest := a.withSkipped(h)
 	if whole && before.Latest != nil {
 		next.Drops = s.drops(before.Drops, before.Latest, latest)
 	}
@@ -228,67 +265,33 @@ func (s *Supervisor) after(w *worker, run *state.Run) *state.HardwareState {
 	if whole || before.Latest == nil || before.Latest.Failure != "" {
 		next.Latest, next.Read = latest, run.Started
 	}
-	a.take(h, whole)
+	a.identify(h, whole)
 	for i := range h.Ports {
 		p := &h.Ports[i]
 		if a.links[p.Number] == nil {
 			a.links[p.Number] = &link{Link: state.Link{Port: p.Number}}
 		}
 		l := a.links[p.Number]
-		turns := l.Ups + l.Downs
-		l.read(p, whole, run.Started, now)
-		if l.Ups+l.Downs != turns {
-			w.portTurned()
+		changes := l.Ups + l.Downs
+		l.read(p, whole, now)
+		if l.Ups+l.Downs != changes {
+			notify(w.portChanged)
 		}
-		// No driver tells the most that a port could have.
+		// No driver reports the maximum rate that a port could have.
 		latest.Ports[i].MaxRate = max(p.MaxRate, l.MaxRate)
 	}
-	return a.shown(&next)
+	next.Links = a.current()
+	return &next
 }
 
-// shown returns a copy of h with the current links. h may be nil.
-func (a *adapter) shown(h *state.HardwareState) *state.HardwareState {
-	next := new(state.HardwareState)
-	if h != nil {
-		*next = *h
-	}
-	next.Links = nil
+// current returns the links whose state is known, by port.
+func (a *adapter) current() (links []state.Link) {
 	for _, port := range slices.Sorted(maps.Keys(a.links)) {
 		if l := a.links[port]; l.looked {
-			next.Links = append(next.Links, l.Link)
+			links = append(links, l.Link)
 		}
 	}
-	return next
-}
-
-// withRefused remembers the counters that the kernel refused. It returns the reading with
-// those that it skipped for that reason.
-func (a *adapter) withRefused(h *state.Hardware, now time.Time) *state.Hardware {
-	with := *h
-	with.Refused = a.refusals(h.Device, 0, h.Refused, now)
-	with.Ports = slices.Clone(h.Ports)
-	for i := range with.Ports {
-		p := &with.Ports[i]
-		p.Refused = a.refusals(h.Device, p.Number, p.Refused, now)
-	}
-	return &with
-}
-
-// refusals is withRefused for a port. Port 0 is the device as a whole.
-func (a *adapter) refusals(device string, port int, told []state.RefusedCounters, now time.Time) []state.RefusedCounters {
-	told = slices.Clone(told)
-	for _, group := range state.CounterGroups() {
-		key := wire.SkipCounters{Device: device, Port: port, Group: group}
-		known, skipped := a.refused[key]
-		i := slices.IndexFunc(told, func(r state.RefusedCounters) bool { return r.Group == group })
-		switch {
-		case i < 0 && skipped:
-			told = append(told, known.RefusedCounters)
-		case i >= 0 && !skipped && (told[i].Errno == "EINVAL" || told[i].Errno == "EIO"):
-			a.refused[key] = refusal{told[i], now.Add(refusedPause)}
-		}
-	}
-	return told
+	return links
 }
 
 // drops counts the counters that are lower than before.
@@ -303,13 +306,13 @@ func (s *Supervisor) drops(known []state.CounterDrop, before, now *state.Hardwar
 	after := slices.Clone(known)
 	each(now, func(port int, c state.Counter) {
 		was, width := values[counter{port, c.Group, c.Name}], 64
-		if was == math.MaxUint64 {
-			return // A driver reports this value if it cannot read the counter.
+		if c.Value >= was || was == math.MaxUint64 {
+			return // A driver reports the maximum if it cannot read the counter.
 		}
-		if c.Value < was && s.cfg.CounterWidth != nil {
+		if s.cfg.CounterWidth != nil {
 			width = s.cfg.CounterWidth(now.Table, c.Group, c.Name)
 		}
-		if c.Value >= was || width < 1 || width > 64 {
+		if width < 1 || width > 64 {
 			return
 		}
 		i := slices.IndexFunc(after, func(d state.CounterDrop) bool { return d.Port == port && d.Group == c.Group && d.Name == c.Name })
@@ -325,7 +328,7 @@ func (s *Supervisor) drops(known []state.CounterDrop, before, now *state.Hardwar
 		}
 	})
 	slices.SortFunc(after, func(a, b state.CounterDrop) int {
-		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Group, b.Group), strings.Compare(a.Name, b.Name))
 	})
 	return after
 }
@@ -338,21 +341,6 @@ func each(h *state.Hardware, f func(port int, c state.Counter)) {
 	for i := range h.Ports {
 		for _, c := range h.Ports[i].Counters {
 			f(h.Ports[i].Number, c)
-		}
-	}
-}
-
-// setHeld sets the stuck child that keeps devices from being read. Nil means that it has
-// ended. Caller holds mu.
-func (s *Supervisor) setHeld(devices []string, stuck *state.Stuck) {
-	for _, name := range devices {
-		s.held[name] = stuck
-		if stuck == nil {
-			delete(s.held, name)
-		}
-		if w := s.workers[name]; w != nil && !w.gone {
-			w.state.Hardware = w.adapter.shown(w.state.Hardware)
-			w.state.Hardware.Stuck = stuck
 		}
 	}
 }

@@ -12,19 +12,16 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// link follows the state of a port: by readings, by events of its network device, and by a
-// count of the kernel, which includes changes that neither saw. Each change counts once.
+// link follows the state of a port by readings, and by a count of the kernel, which includes
+// changes between two readings. Each change counts once.
 type link struct {
 	state.Link
 	// looked is true if the state is known.
 	looked bool
-	// ifindex and netdev are the network device whose events are about the port. Zero means
-	// none. The kernel reuses numbers, so both must match. up is the state in the last event,
-	// and heard its time. Nil means no event.
+	// ifindex and netdev are the network device whose carrier the kernel counts. Zero means
+	// none. The kernel reuses numbers, so both must match.
 	ifindex int
 	netdev  string
-	up      *bool
-	heard   time.Time
 	// gids are the addresses in the last complete reading.
 	gids []state.GID
 
@@ -33,8 +30,8 @@ type link struct {
 	kernel         uint64
 	counted        bool
 	changes, downs int
-	// unseenChanges are those that the kernel counted and that neither events nor readings
-	// showed yet. It may be −1 if a change was seen before it was counted.
+	// unseenChanges are those that the kernel counted and that no reading showed yet. It may
+	// be −1 if a change was seen before it was counted.
 	unseenChanges int
 }
 
@@ -45,8 +42,8 @@ const (
 	ofDown = 1
 )
 
-// read processes a reading of the port that began at a time.
-func (l *link) read(p *state.HardwarePort, whole bool, began, now time.Time) {
+// read processes a reading of the port.
+func (l *link) read(p *state.HardwarePort, whole bool, now time.Time) {
 	if whole && p.LinkLayer != "" { // or that may not have been read
 		ifindex := 0
 		// What IP over InfiniBand does is not what the port does. The port of a bonded network
@@ -56,7 +53,7 @@ func (l *link) read(p *state.HardwarePort, whole bool, began, now time.Time) {
 			ifindex = p.Ifindex
 		}
 		if ifindex != l.ifindex || p.Netdev != l.netdev {
-			l.follow(ifindex, p.Netdev)
+			l.ifindex, l.netdev, l.counted = ifindex, p.Netdev, false
 		}
 	}
 	if whole {
@@ -66,13 +63,14 @@ func (l *link) read(p *state.HardwarePort, whole bool, began, now time.Time) {
 		// An empty list is a list, too.
 		l.gids = append(make([]state.GID, 0, len(p.GIDs)), p.GIDs...)
 	}
-	if isActive(p) {
+	if p.State == "" {
+		return
+	}
+	active := p.State == "active" || p.State == "active_defer"
+	if active {
 		l.MaxRate = max(l.MaxRate, p.Rate)
 	}
-	if p.State == "" || l.ifindex != 0 && !l.heard.Before(began) {
-		return // The last event is newer.
-	}
-	l.setActive(isActive(p), now)
+	l.setActive(active, now)
 	switch {
 	case l.ifindex != 0 && l.ifindex == p.Ifindex && p.CarrierChanges != nil:
 		l.count(*p.CarrierChanges, ofPair, now)
@@ -82,39 +80,6 @@ func (l *link) read(p *state.HardwarePort, whole bool, began, now time.Time) {
 			l.count(p.Counters[i].Value, ofDown, now)
 		}
 	}
-}
-
-// isActive reports whether the port is active.
-func isActive(p *state.HardwarePort) bool { return p.State == "active" || p.State == "active_defer" }
-
-// event processes an event of the port's network device.
-func (l *link) event(e state.LinkEvent, now time.Time) {
-	total := e.CarrierUps + e.CarrierDowns
-	switch {
-	case e.Removed:
-		l.follow(0, "")
-		return
-	case e.Name != l.netdev:
-		return // Another device has the number, or the name changed. The next reading shows which.
-	case e.HasCounts && l.counted && total < l.kernel:
-		return // A reading was faster.
-	}
-	l.heard = now
-	// If a port and its network device differ, a repeated event has no meaning, nor has the
-	// first one if nothing was counted since the reading.
-	same := l.up != nil && *l.up == e.Up || l.up == nil && e.HasCounts && l.counted && total == l.kernel && l.unseenChanges == 0
-	if !same {
-		l.setActive(e.Up, now)
-	}
-	l.up = &e.Up
-	if e.HasCounts {
-		l.count(total, ofPair, now)
-	}
-}
-
-// follow makes another network device the port's.
-func (l *link) follow(ifindex int, netdev string) {
-	l.ifindex, l.netdev, l.up, l.heard, l.counted = ifindex, netdev, nil, time.Time{}, false
 }
 
 // setActive records the state. The first one is not a change.
@@ -145,10 +110,9 @@ func (l *link) count(total uint64, each int, now time.Time) {
 	}
 	grown := total - l.kernel
 	// A count that is lower, or implausibly higher, was reset.
-	anew := !l.counted || total < l.kernel || grown > math.MaxInt32
+	reset := !l.counted || total < l.kernel || grown > math.MaxInt32
 	l.kernel, l.counted, l.changes, l.downs = total, true, 0, 0
-	switch {
-	case anew, grown == 0 && seen == 0:
+	if reset || grown == 0 && seen == 0 {
 		l.unseenChanges = 0
 		return
 	}
@@ -174,16 +138,14 @@ const maxLinksAway = 1024
 // leaveLinks remembers the links of a device that vanishes. Caller holds mu.
 func (s *Supervisor) leaveLinks(w *worker) {
 	past := w.adapter.past
-	past.Links = w.adapter.shown(nil).Links
-	past.Away = time.Now()
+	past.Links, past.Away = w.adapter.current(), time.Now()
 	if len(past.Links) == 0 {
 		return
 	}
 	if len(s.links) >= maxLinksAway {
-		longest := slices.MinFunc(slices.Collect(maps.Keys(s.links)), func(a, b string) int {
+		delete(s.links, slices.MinFunc(slices.Collect(maps.Keys(s.links)), func(a, b string) int {
 			return cmp.Or(s.links[a].Away.Compare(s.links[b].Away), strings.Compare(a, b))
-		})
-		delete(s.links, longest)
+		}))
 	}
 	s.links[w.name] = past
 }
@@ -199,15 +161,14 @@ func (s *Supervisor) takeLinks(name string) state.LinkHistory {
 	return past
 }
 
-// watchLinks processes the kernel's events of network devices until ctx is done. Without
-// events, the state comes from readings alone.
+// watchLinks reads the hardware soon after events of network devices, until ctx is done.
 func (s *Supervisor) watchLinks(ctx context.Context) {
-	for told := false; ; told = true {
+	for warned := false; ; warned = true {
 		err := s.cfg.WatchLinks(ctx, s.linkEvent)
 		if ctx.Err() != nil {
 			return
 		}
-		if !told {
+		if !warned {
 			s.cfg.Logger.Warn("The kernel does not report link changes of network devices; links are read together with the hardware", "err", err)
 		}
 		if !pause(ctx, s.cfg.Backoff) {
@@ -216,30 +177,18 @@ func (s *Supervisor) watchLinks(ctx context.Context) {
 	}
 }
 
-// linkEvent processes an event of a network device.
+// linkEvent makes the next reading of the hardware come soon, if the event may be about the
+// network device of a port.
 func (s *Supervisor) linkEvent(e state.LinkEvent) {
-	if e.Ifindex == 0 {
-		return // Counts and readings show what was lost.
-	}
-	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	changed := false
+	relevant := e.Lost
 	for _, w := range s.workers {
 		for _, l := range w.adapter.links {
-			if w.gone || l.ifindex != e.Ifindex {
-				continue
-			}
-			before := l.Ups + l.Downs
-			l.event(e, now)
-			if l.Ups+l.Downs != before {
-				changed = true
-				w.state.Hardware = w.adapter.shown(w.state.Hardware)
-				w.portTurned()
-			}
+			relevant = relevant || l.ifindex != 0 && l.ifindex == e.Ifindex
 		}
 	}
-	if changed {
-		s.publish()
+	if relevant {
+		notify(s.linkChanged)
 	}
 }

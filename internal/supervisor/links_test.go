@@ -7,86 +7,56 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"rdma_exporter/internal/state"
 )
 
-// step is what is told of a port.
+// step is a reading of a port.
 type step func(l *link, at time.Time)
 
-// port is a reading of a port with a network device of the number 3. It began a second ago.
-func port(active bool, carrier ...uint64) step { return portSince(time.Second, active, carrier...) }
-
-func portSince(d time.Duration, active bool, carrier ...uint64) step {
+// of returns a complete reading of an Ethernet port, changed by the functions.
+func of(active bool, carrier []uint64, change ...func(p *state.HardwarePort)) step {
 	return func(l *link, at time.Time) {
 		p := state.HardwarePort{Number: 1, LinkLayer: "Ethernet", Ifindex: 3, State: word(active)}
 		if carrier != nil {
 			p.CarrierChanges = &carrier[0]
 		}
-		l.read(&p, true, at.Add(-d), at)
+		for _, c := range change {
+			c(&p)
+		}
+		l.read(&p, true, at)
 	}
 }
 
-// other is a reading of the port with a network device of the number 4.
-func other(active bool, carrier uint64) step {
+func port(active bool, carrier ...uint64) step { return of(active, carrier) }
+
+// other is a reading of the port with another network device, reused of one with the same number.
+func other(active bool, carrier ...uint64) step {
+	return of(active, carrier, func(p *state.HardwarePort) { p.Ifindex = 4 })
+}
+
+func reused(active bool, carrier ...uint64) step {
+	return of(active, carrier, func(p *state.HardwarePort) { p.Netdev = "eth9" })
+}
+
+// bonded is a reading of the port while its network device is a bond, or a part of one.
+func bonded(active bool, ifindex int, carrier ...uint64) step {
+	return of(active, carrier, func(p *state.HardwarePort) { p.Ifindex, p.Bond = ifindex, "bond0" })
+}
+
+// unread is a reading of the port in which nothing could be read.
+func unread(l *link, at time.Time) { l.read(&state.HardwarePort{Number: 1}, true, at) }
+
+// cut is a reading of the port that was given up.
+func cut(active bool, ifindex int, carrier ...uint64) step {
 	return func(l *link, at time.Time) {
-		p := state.HardwarePort{Number: 1, LinkLayer: "Ethernet", Ifindex: 4, State: word(active), CarrierChanges: &carrier}
-		l.read(&p, true, at.Add(-time.Second), at)
+		p := state.HardwarePort{Number: 1, LinkLayer: "Ethernet", Ifindex: ifindex, State: word(active)}
+		if carrier != nil {
+			p.CarrierChanges = &carrier[0]
+		}
+		l.read(&p, false, at)
 	}
-}
-
-// reused is a reading of the port with a network device of the number 3 and another name.
-func reused(active bool, carrier uint64) step {
-	return func(l *link, at time.Time) {
-		p := state.HardwarePort{Number: 1, LinkLayer: "Ethernet", Netdev: "eth9", Ifindex: 3, State: word(active), CarrierChanges: &carrier}
-		l.read(&p, true, at.Add(-time.Second), at)
-	}
-}
-
-// bonded is a reading of the port while its network device, or what stands for that, is a
-// bond of the number 5 or a part of one.
-func bonded(active bool, ifindex int, carrier uint64) step {
-	return func(l *link, at time.Time) {
-		p := state.HardwarePort{Number: 1, LinkLayer: "Ethernet", Ifindex: ifindex, Bond: "bond0", State: word(active), CarrierChanges: &carrier}
-		l.read(&p, true, at.Add(-time.Second), at)
-	}
-}
-
-// cut is a reading of the port that was given up after the state.
-func cut(active bool) step {
-	return func(l *link, at time.Time) {
-		p := state.HardwarePort{Number: 1, LinkLayer: "Ethernet", State: word(active)}
-		l.read(&p, false, at.Add(-time.Second), at)
-	}
-}
-
-// cutOther is a reading of the port, which has another network device by now, that was given
-// up after that.
-func cutOther(carrier uint64) step {
-	return func(l *link, at time.Time) {
-		p := state.HardwarePort{Number: 1, LinkLayer: "Ethernet", Ifindex: 4, State: "active", CarrierChanges: &carrier}
-		l.read(&p, false, at.Add(-time.Second), at)
-	}
-}
-
-// unread is a whole reading of the port of which nothing could be read.
-func unread(l *link, at time.Time) {
-	l.read(&state.HardwarePort{Number: 1}, true, at.Add(-time.Second), at)
-}
-
-// stranger is an event of a network device of the number 3 and another name.
-func stranger(up bool, ups, downs uint64) step {
-	return func(l *link, at time.Time) {
-		l.event(state.LinkEvent{Ifindex: 3, Name: "eth9", Up: up, CarrierUps: ups, CarrierDowns: downs, HasCounts: true}, at)
-	}
-}
-
-// goneAs is what the kernel tells of a network device of the number 3 that is gone, and had
-// another name at last.
-func goneAs(l *link, at time.Time) {
-	l.event(state.LinkEvent{Ifindex: 3, Name: "eth9", Removed: true}, at)
 }
 
 func word(active bool) string {
@@ -104,27 +74,11 @@ func infiniband(active bool, downed ...uint64) step {
 		for _, n := range downed {
 			p.Counters = []state.Counter{{Group: state.GroupHardware, Name: "link_downed", Value: 99 * n}, {Group: state.GroupPort, Name: "link_downed", Value: n}}
 		}
-		l.read(&p, true, at.Add(-time.Second), at)
+		l.read(&p, true, at)
 	}
 }
 
-// event is what the kernel tells of the network device, with its counts of ups and downs.
-func event(up bool, counts ...uint64) step {
-	return func(l *link, at time.Time) {
-		e := state.LinkEvent{Ifindex: 3, Up: up}
-		if counts != nil {
-			e.CarrierUps, e.CarrierDowns, e.HasCounts = counts[0], counts[1], true
-		}
-		if l.ifindex == e.Ifindex { // or nobody would tell it
-			l.event(e, at)
-		}
-	}
-}
-
-func gone(l *link, at time.Time) { l.event(state.LinkEvent{Ifindex: 3, Removed: true}, at) }
-
-// Each change of a port is counted once, whatever told of it, in whatever order, and how
-// often.
+// TestLinks verifies that each change of a port counts once, whether readings or counts show it.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	const up, down = true, false
@@ -147,43 +101,15 @@ func TestLinks(t *testing.T) {
 		{"a count that makes no sense", []step{port(up, 4), port(up, 1<<64-1), port(up, 4), port(up, 6)}, up, 1, 1},
 		{"a state without a count is no debt for ever", []step{port(up, 4), port(down, 4), port(up, 4), port(up, 4), port(up, 6)}, up, 2, 2},
 
-		{"events alone", []step{port(up), event(down), event(up), event(down)}, down, 1, 2},
-		{"events of before the first reading", []step{event(down), event(up), port(up)}, up, 0, 0},
-		{"events that repeat themselves", []step{port(up), event(down), event(down), event(up), event(up)}, up, 1, 1},
-		{"event and reading", []step{port(up, 4), event(down), port(down, 5), event(up), port(up, 6)}, up, 1, 1},
-		{"event with counts and reading", []step{port(up, 4), event(down, 2, 3), port(down, 5), event(up, 3, 3), port(up, 6)}, up, 1, 1},
-		{"reading and event that comes late", []step{port(up, 4), port(down, 5), event(down, 2, 3), event(up, 3, 3)}, up, 1, 1},
-		{"reading of two changes and events that come late", []step{port(up, 4), port(up, 6), event(down, 2, 3), event(up, 3, 3)}, up, 1, 1},
-		{"an event while it is read", []step{port(up, 4), event(down, 2, 3), portSince(time.Hour, up, 4), port(down, 5)}, down, 0, 1},
-		{"two events while it is read", []step{port(up, 4), event(down, 2, 3), event(up, 3, 3), portSince(time.Hour, down, 5), port(up, 6)}, up, 1, 1},
-		{"the same without counts", []step{port(up, 4), event(down), event(up), portSince(time.Hour, down, 5), port(up, 6)}, up, 1, 1},
-		{"events that stand for several", []step{port(up, 4), event(up, 7, 7)}, up, 5, 5},
-		{"events that stand for several, down at last", []step{port(up, 4), event(down, 2, 5)}, down, 1, 2},
-		{"an event whose state is behind its counts", []step{port(up, 4), event(up, 2, 3), event(down, 2, 3)}, down, 0, 1},
-		{"the same of three changes", []step{port(up, 4), event(up, 3, 4), event(down, 3, 4)}, down, 1, 2},
-		{"lost events", []step{port(up, 4), event(down, 2, 3), port(up, 24)}, up, 10, 10},
-		{"lost events, and a reading before the next", []step{port(up, 4), event(up, 2, 2), port(down, 5), event(up, 3, 3), port(up, 6)}, up, 1, 1},
-		{"the same, and the next reading is down again", []step{port(up, 4), event(up, 2, 2), port(down, 5), event(up, 3, 3), port(down, 7)}, down, 1, 2},
-		{"the same without counts", []step{port(up), event(up), port(down), event(up), port(up)}, up, 1, 1},
-		{"a port that is not as its network device", []step{port(down, 4), event(up, 2, 2), port(down, 4), event(up, 2, 2), port(down, 4), event(up, 2, 2)}, down, 0, 0},
-		{"the same without counts", []step{port(down), event(up), port(down), event(up)}, down, 1, 1},
-		{"another network device", []step{port(up, 4), gone, event(down, 2, 3), port(up, 1000)}, up, 0, 0},
-		{"another network device, whose coming and going was lost", []step{port(up, 4), event(down, 2, 3), other(up, 1000), event(down, 9, 9), other(up, 1002)}, up, 2, 2},
-		{"an event while the other is read for the first time", []step{port(up, 4), event(up, 2, 2), func(l *link, at time.Time) {
-			changes := uint64(7)
-			l.read(&state.HardwarePort{Number: 1, LinkLayer: "Ethernet", Ifindex: 4, State: "down", CarrierChanges: &changes}, true, at.Add(-time.Hour), at)
-		}, other(down, 9)}, down, 1, 2},
-		{"its number is another's now, which the events of before say nothing of", []step{port(up, 4), stranger(down, 2, 3), stranger(up, 9, 9), port(up, 4)}, up, 0, 0},
-		{"the same, and the port has the other", []step{port(up, 4), stranger(down, 9, 9), reused(up, 1000), stranger(down, 500, 501), reused(down, 1001)}, down, 0, 1},
-		{"its name is another", []step{port(up, 4), stranger(down, 2, 3), stranger(up, 3, 3), reused(up, 6), stranger(up, 4, 4)}, up, 1, 1},
-		{"it is gone under another name", []step{port(up, 4), goneAs, event(down, 2, 3), port(up, 4)}, up, 0, 0},
-		{"a reading that was cut", []step{port(up, 4), cut(up), event(down, 2, 3), event(up, 3, 3), cut(up), port(up, 8)}, up, 2, 2},
-		{"a reading that was cut, of another network device", []step{port(up, 4), cutOther(1000), other(up, 1002)}, up, 0, 0},
-		{"a reading of nothing", []step{port(up, 4), unread, event(down, 2, 3), event(up, 3, 3), unread, port(up, 8)}, up, 2, 2},
+		{"another network device", []step{port(up, 4), other(up, 1000), other(up, 1002)}, up, 1, 1},
+		{"another one with its number", []step{port(up, 4), reused(up, 1000), reused(down, 1001)}, down, 0, 1},
+		{"a reading that was cut", []step{port(up, 4), cut(up, 0), port(up, 8)}, up, 2, 2},
+		{"a reading that was cut, of another network device", []step{port(up, 4), cut(up, 4, 1000), other(up, 1002)}, up, 0, 0},
+		{"a reading of nothing", []step{port(up, 4), unread, port(up, 8)}, up, 2, 2},
 
-		{"a part of a bond", []step{port(up, 4), bonded(up, 3, 6), event(down, 3, 4), bonded(up, 3, 40), bonded(down, 3, 41)}, down, 0, 1},
+		{"a part of a bond", []step{port(up, 4), bonded(up, 3, 6), bonded(up, 3, 40), bonded(down, 3, 41)}, down, 0, 1},
 		{"a bond in its place", []step{port(up, 4), bonded(up, 5, 1000), bonded(up, 5, 2000)}, up, 0, 0},
-		{"and back", []step{port(up, 4), bonded(up, 3, 6), port(up, 40), event(down, 20, 21), port(up, 42)}, up, 1, 1},
+		{"and back", []step{port(up, 4), bonded(up, 3, 6), port(up, 40), port(up, 42)}, up, 1, 1},
 
 		{"InfiniBand", []step{infiniband(up), infiniband(down), infiniband(up)}, up, 1, 1},
 		{"InfiniBand with the count", []step{infiniband(up, 4), infiniband(down, 5), infiniband(up, 5)}, up, 1, 1},
@@ -191,7 +117,6 @@ func TestLinks(t *testing.T) {
 		{"InfiniBand, and it stays down", []step{infiniband(up, 4), infiniband(down, 7)}, down, 2, 3},
 		{"InfiniBand that is switched off", []step{infiniband(up, 4), infiniband(down, 4), infiniband(up, 4), infiniband(up, 4), infiniband(up, 5)}, up, 2, 2},
 		{"InfiniBand whose count is full", []step{infiniband(up, 255), infiniband(down, 255), infiniband(up, 255)}, up, 1, 1},
-		{"InfiniBand has no events", []step{infiniband(up, 4), event(down, 0, 1), infiniband(up, 4)}, up, 0, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -254,16 +179,15 @@ func TestGIDChanges(t *testing.T) {
 		for i, g := range tc.gids {
 			p.GIDs = append(p.GIDs, state.GID{Index: i, GID: g})
 		}
-		l.read(&p, tc.whole, at, at)
+		l.read(&p, tc.whole, at)
 		if l.GIDChanges != tc.want {
 			t.Errorf("%d changes after %v, want %d", l.GIDChanges, tc.gids, tc.want)
 		}
 	}
 }
 
-// A port flaps twenty times between two readings, told by events that are lost in part, and
-// what was before the start goes on, and so it does for a device that comes back, whose ports
-// were not active meanwhile.
+// TestLinksOfDevices verifies that events bring about readings, that counts go on from before the
+// start, and from before a device was away, whose ports were not active meanwhile.
 func TestLinksOfDevices(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var carrier atomic.Uint64
@@ -304,20 +228,18 @@ func TestLinksOfDevices(t *testing.T) {
 		}
 		wantEqual(t, "a", show("a"), "1 true 6 6 1, 2 false 0 1 1, ")
 		wantEqual(t, "b", show("b"), "1 true 0 0 0, 2 false 0 0 0, ")
-		before := b.hardware("a")
-		events <- state.LinkEvent{Ifindex: 3}
-		events <- state.LinkEvent{Lost: true}
-		events <- state.LinkEvent{Ifindex: 4, Up: false}
-		synctest.Wait()
-		wantEqual(t, "b at once", show("b"), "1 false 0 1 1, 2 false 0 0 0, ")
+		before, read := b.hardware("a"), len(b.kids.startsOf(allHardware))
+		events <- state.LinkEvent{Ifindex: 4}
+		b.after(2 * time.Second)
+		wantEqual(t, "readings after an event of no port", len(b.kids.startsOf(allHardware)), read)
+		for _, e := range []state.LinkEvent{{Lost: true}, {Ifindex: 3}} {
+			carrier.Add(10)
+			events <- e
+			b.after(2 * time.Second)
+		}
 		if before.Links[0].Downs != 6 {
 			t.Error("what was published before has changed")
 		}
-		carrier.Add(20)
-		events <- state.LinkEvent{Ifindex: 3, Up: true}
-		synctest.Wait()
-		wantEqual(t, "b at once", show("b"), "1 true 1 1 1, 2 false 0 0 0, ")
-		b.after(15 * time.Second)
 		wantEqual(t, "a", show("a"), "1 true 16 16 11, 2 false 0 1 1, ")
 		wantEqual(t, "b", show("b"), "1 true 10 10 10, 2 false 0 0 0, ")
 		b.host(nil, "b")
@@ -426,7 +348,7 @@ func TestLinksAwayAreBounded(t *testing.T) {
 	t.Parallel()
 	s := &Supervisor{links: make(map[string]state.LinkHistory)}
 	leave := func(name string, links ...state.Link) {
-		s.leaveLinks(&worker{name: name, adapter: newAdapter(journal{}, state.LinkHistory{Links: links})})
+		s.leaveLinks(&worker{name: name, adapter: newAdapter(nil, state.LinkHistory{Links: links})})
 	}
 	s.links["b"] = state.LinkHistory{Away: time.Now().Add(-time.Minute)}
 	s.links["c"] = state.LinkHistory{Away: time.Now().Add(-time.Hour)}
@@ -444,9 +366,9 @@ func TestLinksAwayAreBounded(t *testing.T) {
 	}
 }
 
-// What is told of a port is what a run of the probes found: when one goes down or comes back
-// there is a run soon, whoever tells of it. Runs come twice as often as else at most.
-func TestPortHastensProbes(t *testing.T) {
+// TestPortExpeditesProbes verifies that a probe run follows soon on a change of a port, at most
+// twice as often as else.
+func TestPortExpeditesProbes(t *testing.T) {
 	t.Parallel()
 	const second = time.Second
 	var storm []time.Duration
@@ -454,46 +376,40 @@ func TestPortHastensProbes(t *testing.T) {
 		storm = append(storm, at)
 	}
 	for _, tt := range []struct {
-		name string
-		// probe is what each run of the probes does.
+		name  string
 		probe script
-		// read is what the first readings of the hardware, every 15 seconds, tell of an
-		// InfiniBand port, the last of them again and again; told is when the kernel tells of
-		// the port's network device.
-		read []bool
-		told []time.Duration
-		want []time.Duration
+		// silent is true if no event tells of the changes, which come at these times.
+		silent  bool
+		changes []time.Duration
+		want    []time.Duration
 	}{
-		{"nothing happens", scriptOK(0), []bool{true}, nil, []time.Duration{0, 60 * second, 120 * second}},
-		{"an event", scriptOK(0), nil, []time.Duration{40 * second}, []time.Duration{0, 41 * second, 101 * second}},
-		{"a reading", scriptOK(0), []bool{true, true, true, false}, nil, []time.Duration{0, 46 * second, 106 * second}},
-		{"soon after a run", scriptOK(0), nil, []time.Duration{2 * second}, []time.Duration{0, 30 * second, 90 * second}},
-		{"during a run", scriptOK(5 * second), nil, []time.Duration{2 * second}, []time.Duration{0, 30 * second, 90 * second}},
-		{"just before a run", scriptOK(0), nil, []time.Duration{59500 * time.Millisecond}, []time.Duration{0, 60 * second, 90 * second}},
-		{"again and again", scriptOK(0), nil, []time.Duration{5 * second, 10 * second, 31 * second, 40 * second, 70 * second}, []time.Duration{0, 30 * second, 60 * second, 90 * second}},
-		{"a hundred times a second", scriptOK(0), nil, storm, []time.Duration{0, 30 * second, 60 * second, 90 * second, 120 * second}},
-		{"as often during long runs", scriptOK(9 * second), nil, storm, []time.Duration{0, 30 * second, 60 * second, 90 * second, 120 * second}},
-		{"as often after failures", scriptFail(), nil, storm, []time.Duration{0, 30 * second}},
-		{"after a failure", scriptFail(), nil, []time.Duration{40 * second}, []time.Duration{0, 41 * second}},
-		{"of a device that keeps failing", scriptFail(), nil, []time.Duration{5 * second, 40 * second, 50 * second}, []time.Duration{0, 30 * second}},
+		{"nothing happens", scriptOK(0), false, nil, []time.Duration{0, 60 * second, 120 * second}},
+		{"an event", scriptOK(0), false, []time.Duration{40 * second}, []time.Duration{0, 41 * second, 101 * second}},
+		{"a reading", scriptOK(0), true, []time.Duration{40 * second}, []time.Duration{0, 45 * second, 105 * second}},
+		{"soon after a run", scriptOK(0), false, []time.Duration{2 * second}, []time.Duration{0, 30 * second, 90 * second}},
+		{"during a run", scriptOK(5 * second), false, []time.Duration{2 * second}, []time.Duration{0, 30 * second, 90 * second}},
+		{"again and again", scriptOK(0), false, []time.Duration{5 * second, 10 * second, 31 * second, 40 * second, 70 * second}, []time.Duration{0, 30 * second, 60 * second, 90 * second}},
+		{"a hundred times a second", scriptOK(9 * second), false, storm, []time.Duration{0, 30 * second, 60 * second, 90 * second, 120 * second}},
+		{"as often after failures", scriptFail(), false, storm, []time.Duration{0, 30 * second}},
+		{"after a failure", scriptFail(), false, []time.Duration{40 * second}, []time.Duration{0, 41 * second}},
 	} {
 		subtest(t, tt.name, func(t *testing.T) {
-			b := newHardwareBench(t, func(devices []string, n int) script {
-				p := state.HardwarePort{Number: 1, LinkLayer: "Ethernet", Ifindex: 3, State: "active"}
-				if tt.read != nil {
-					p = state.HardwarePort{Number: 1, LinkLayer: "InfiniBand", State: word(tt.read[min(n, len(tt.read)-1)])}
-				} else if n > 0 { // of which events tell
-					p.State = ""
-				}
+			var changes atomic.Uint64
+			b := newHardwareBench(t, func(devices []string, _ int) script {
+				n := changes.Load()
+				p := state.HardwarePort{Number: 1, LinkLayer: "Ethernet", Ifindex: 3, State: word(n%2 == 0), CarrierChanges: &n}
 				return telling(0, state.Hardware{Device: devices[0], Ports: []state.HardwarePort{p}})
 			}, func(c *Config) {
-				c.WatchLinks = func(ctx context.Context, tell func(state.LinkEvent)) error {
+				c.WatchLinks = func(ctx context.Context, handle func(state.LinkEvent)) error {
 					began := time.Now()
-					for i, at := range tt.told {
+					for _, at := range tt.changes {
 						if !pause(ctx, at-time.Since(began)) {
 							break
 						}
-						tell(state.LinkEvent{Ifindex: 3, Up: i%2 == 1})
+						changes.Add(1)
+						if !tt.silent {
+							handle(state.LinkEvent{Ifindex: 3})
+						}
 					}
 					<-ctx.Done()
 					return ctx.Err()
@@ -501,7 +417,7 @@ func TestPortHastensProbes(t *testing.T) {
 			}, "a")
 			b.kids.next = always(tt.probe)
 			b.after(125 * second)
-			wantEqual(t, "runs of the probes", b.kids.startsOf("a"), tt.want)
+			wantEqual(t, "probe runs", b.kids.startsOf("a"), tt.want)
 		})
 	}
 }

@@ -10,157 +10,56 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// maxClasses limits the kinds of failure that a journal remembers.
+// maxClasses limits the kinds of failure that a changeLogger remembers. Several are kept, so
+// that a device that alternates between two is not logged each time.
 const maxClasses = 16
 
-// journal logs the changes of one device. It repeats what stays only for debugging.
-type journal struct {
+// changeLogger logs what changes with the runs of one kind on one device. It logs repetitions
+// for debugging only.
+type changeLogger struct {
 	log *slog.Logger
-	// outcome is that of the last run of the probes; empty before the first.
-	outcome state.Outcome
-	// classes are the kinds of failure since the last run that was ok.
-	classes classes
+	// classes are the kinds of failure since the last run that was ok, the oldest first.
+	classes []string
+	// probedOnce is true after the first probe run that was ok or has failed.
+	probedOnce bool
 	// reduced is true if the last probe run was.
 	reduced bool
-	// notes are the skips and clamps of the last whole run.
+	// notes are the skips and clamps of the last full run.
 	notes string
-	// contractClasses are the kinds of failure since the last contract run without one.
-	contractClasses classes
-	// verdicts are those that were logged; nil before the first.
+	// verdicts are those that were logged. Nil before the first.
 	verdicts []state.Contract
-	// left are the leaked objects that were logged.
-	left string
+	// leaks are the leaked objects that were logged.
+	leaks string
 }
 
-// run logs a finished run of the probes.
-func (j *journal) run(run *state.Run, stderr string) {
-	if run.Outcome == state.OutcomeOK {
-		attrs := runAttrs(run)
-		switch j.outcome {
-		case state.OutcomeOK:
-			j.log.Debug("Device probed", attrs...)
-		case "":
-			j.log.Info("Device probed for the first time", attrs...)
-		default:
-			j.log.Info("Device can be probed again", attrs...)
-		}
-		j.classes = nil
-	} else {
-		j.failed(run, stderr, &j.classes, "Run on device failed")
+// isKnown reports whether a kind of failure was logged since the last run that was ok, and
+// adds it.
+func (l *changeLogger) isKnown(class string) bool {
+	if slices.Contains(l.classes, class) {
+		return true
 	}
-	j.outcome = run.Outcome
-	j.logReduced(run)
-	j.note(run)
+	l.classes = append(l.classes[max(0, len(l.classes)-maxClasses+1):], class)
+	return false
 }
 
-// logReduced logs that runs have begun, or ceased, to be reduced.
-func (j *journal) logReduced(run *state.Run) {
+// run logs a finished run of any kind.
+func (l *changeLogger) run(run *state.Run, stderr, failed, again, done string) {
+	attrs := []any{"outcome", run.Outcome, "duration", run.Duration.Round(time.Millisecond)}
 	switch {
-	case run.Reduced != nil && !j.reduced:
-		j.log.Info("Device left alone", "reason", run.Reduced.Reason, "detail", oneLine(run.Reduced.Detail, maxError))
-	case run.Reduced == nil && j.reduced:
-		j.log.Info("Device is probed in full again")
-	}
-	j.reduced = run.Reduced != nil
-}
-
-// contractRun logs a finished contract run, without its verdicts.
-func (j *journal) contractRun(run *state.Run, stderr string) {
-	if run.Outcome == state.OutcomeOK {
-		j.log.Debug("Contracts of device judged", runAttrs(run)...)
+	case run.Outcome != state.OutcomeOK:
+		l.failed(run, stderr, failed, attrs)
 		return
-	}
-	j.failed(run, stderr, &j.contractClasses, "Contract run on device failed")
-}
-
-// contractEnd logs the end of a contract run.
-func (j *journal) contractEnd(a *judge) {
-	switch {
-	case !a.failed && len(j.contractClasses) > 0:
-		j.log.Info("Contracts of device can be judged completely again")
-		j.contractClasses = nil
-	case a.abandoned && !j.contractClasses.known("abandoned"):
-		j.log.Warn("Contract run given up: too many of its processes were killed or crashed", "processes", maxContinuations+1)
-	}
-	j.judged(a.verdicts)
-}
-
-// judged logs the verdicts that changed.
-func (j *journal) judged(verdicts []state.Contract) {
-	if len(verdicts) == 0 {
-		return
-	}
-	if len(j.verdicts) == 0 {
-		j.sumUp(verdicts)
-	}
-	for _, c := range verdicts {
-		var before state.Contract
-		for _, b := range j.verdicts {
-			if b.Name == c.Name {
-				before = b
-			}
-		}
-		if before.Verdict != c.Verdict || before.Reason != c.Reason || c.Verdict == state.VerdictViolated && before.Known != c.Known {
-			j.verdict(c, before)
-		}
-	}
-	j.verdicts = verdicts
-}
-
-// sumUp logs the verdicts of the first contract run.
-func (j *journal) sumUp(verdicts []state.Contract) {
-	count := make(map[state.Verdict]int)
-	var violated, known []string
-	for _, c := range verdicts {
-		count[c.Verdict]++
-		switch {
-		case c.Verdict != state.VerdictViolated:
-		case c.Known:
-			known = append(known, c.Name)
-		default:
-			violated = append(violated, c.Name)
-		}
-	}
-	attrs := []any{
-		"hold", count[state.VerdictHolds], "violated", count[state.VerdictViolated],
-		"skipped", count[state.VerdictSkipped],
-	}
-	if len(violated) > 0 {
-		attrs = append(attrs, "violations", strings.Join(violated, ", "))
-	}
-	if len(known) > 0 {
-		attrs = append(attrs, "known", strings.Join(known, ", "))
-	}
-	j.log.Info("Contracts of device judged for the first time", attrs...)
-}
-
-// verdict logs a verdict that changed. After the summary of the first contract run, it logs
-// only violations.
-func (j *journal) verdict(c, before state.Contract) {
-	attrs := []any{"contract", c.Name}
-	if before.Verdict != "" {
-		attrs = append(attrs, "before", before.Verdict)
-	}
-	observed := oneLine(c.Observed, maxError)
-	switch {
-	case c.Verdict == state.VerdictViolated && c.Known:
-		j.log.Info("Device violates a contract, as its driver is known to", append(attrs,
-			"fact", oneLine(c.Fact, maxError), "read_in", oneLine(c.Source, maxError), "observed", observed)...)
-	case c.Verdict == state.VerdictViolated:
-		j.log.Warn("Device violates a contract", append(attrs,
-			"severity", c.Severity, "asked", oneLine(c.Asked, maxError),
-			"expected", oneLine(c.Expected, maxError), "observed", observed)...)
-	case len(j.verdicts) == 0:
-	case c.Verdict == state.VerdictSkipped:
-		j.log.Info("A contract of the device cannot be judged", append(attrs, "reason", c.Reason, "observed", observed)...)
+	case len(l.classes) > 0:
+		l.log.Info(again, attrs...)
 	default:
-		j.log.Info("Device keeps a contract again", append(attrs, "observed", observed)...)
+		l.log.Debug(done, attrs...)
 	}
+	l.classes = nil
 }
 
 // failed logs a run that was not ok. It warns about a kind of failure once.
-func (j *journal) failed(run *state.Run, stderr string, known *classes, message string) {
-	attrs := append(runAttrs(run), "error", run.Error)
+func (l *changeLogger) failed(run *state.Run, stderr, message string, attrs []any) {
+	attrs = append(attrs, "error", run.Error)
 	if run.InProgress != "" {
 		attrs = append(attrs, "contract", run.InProgress)
 	}
@@ -170,35 +69,15 @@ func (j *journal) failed(run *state.Run, stderr string, known *classes, message 
 	if run.Outcome == state.OutcomeCrashed && stderr != "" {
 		attrs = append(attrs, "stderr", stderr)
 	}
-	if known.known(classOf(run)) {
-		j.log.Debug(message+" again", attrs...)
+	if l.isKnown(classOf(run)) {
+		l.log.Debug(message+" again", attrs...)
 	} else {
-		j.log.Warn(message, attrs...)
+		l.log.Warn(message, attrs...)
 	}
 }
 
-func runAttrs(run *state.Run) []any {
-	return []any{"outcome", run.Outcome, "duration", run.Duration.Round(time.Millisecond)}
-}
-
-// classes are kinds of failure, the oldest first. Several are kept, so that a device that
-// alternates between two is not logged each time.
-type classes []string
-
-// known reports whether a kind of failure is among them, and adds it.
-func (c *classes) known(class string) bool {
-	if slices.Contains(*c, class) {
-		return true
-	}
-	if len(*c) == maxClasses {
-		*c = (*c)[1:]
-	}
-	*c = append(*c, class)
-	return false
-}
-
-// classOf returns what distinguishes the kinds of failure. Texts of errors do not: another
-// process id or address is no other failure.
+// classOf returns what distinguishes the kinds of failure. Texts of errors do not, since they
+// may contain process ids and addresses.
 func classOf(run *state.Run) string {
 	parts := []string{string(run.Outcome), run.InProgress, run.Verb, run.FailedVerb, run.Errno}
 	for _, p := range run.Probes {
@@ -212,127 +91,158 @@ func classOf(run *state.Run) string {
 	return strings.Join(parts, "\x00")
 }
 
-// note logs a change of what could not be probed as configured. A run without a finished
-// probe shows nothing about it.
-func (j *journal) note(run *state.Run) {
-	if run.Depth != state.DepthFull || !run.Finished() {
-		return
+// probed logs a finished probe run.
+func (l *changeLogger) probed(run *state.Run, stderr string) {
+	if !l.probedOnce && run.Outcome == state.OutcomeOK {
+		l.log.Info("Device probed for the first time", "outcome", run.Outcome, "duration", run.Duration.Round(time.Millisecond))
+	} else {
+		l.run(run, stderr, "Run on device failed", "Device can be probed again", "Device probed")
 	}
+	l.probedOnce = true
+	switch {
+	case run.Reduced != nil && !l.reduced:
+		l.log.Info("Device left alone", "reason", run.Reduced.Reason, "detail", oneLine(run.Reduced.Detail, maxError))
+	case run.Reduced == nil && l.reduced:
+		l.log.Info("Device is probed in full again")
+	}
+	l.reduced = run.Reduced != nil
+	// Without a finished probe nothing is known about skips.
+	if run.Depth == state.DepthFull && run.Finished() {
+		l.note(run)
+	}
+}
+
+// note logs a change of what a full run could not do as configured.
+func (l *changeLogger) note(run *state.Run) {
 	var skips, clamps []string
 	for _, p := range run.Probes {
 		for _, s := range p.Skips {
-			text := p.Name
-			if subject := s.Subject.String(); subject != "" {
-				text += ": " + subject
-			}
-			text += ": " + string(s.Reason)
-			if s.Detail != "" {
-				text += " (" + s.Detail + ")"
-			}
-			skips = append(skips, text)
+			skips = append(skips, joined(p.Name, s.Subject.String(), string(s.Reason), s.Detail))
 		}
 		for _, c := range p.Clamps {
 			clamps = append(clamps, fmt.Sprintf("%s: %s %s %s: %d instead of %d (%s)",
 				p.Name, c.Subject.Kind(), c.Subject.Profile, c.Attribute, c.Used, c.Configured, c.Limit))
 		}
 	}
-	s, c := oneLine(strings.Join(skips, "; "), maxTail), oneLine(strings.Join(clamps, "; "), maxTail)
-	notes := s + "\x00" + c
-	if notes == j.notes || j.notes == "" && s == "" && c == "" {
-		return
+	skipped, clamped := oneLine(strings.Join(skips, "; "), maxTail), oneLine(strings.Join(clamps, "; "), maxTail)
+	notes := skipped + clamped
+	switch {
+	case notes == l.notes:
+	case notes == "":
+		l.log.Info("Device is probed as configured again")
+	default:
+		l.log.Info("Device is not probed as configured", "skipped", skipped, "cut_down", clamped)
 	}
-	j.notes = notes
-	if s == "" && c == "" {
-		j.log.Info("Device is probed as configured again")
-		return
-	}
-	j.log.Info("Device is not probed as configured", "skipped", s, "cut_down", c)
+	l.notes = notes
 }
 
-// inventoried logs a finished inventory.
-func (j *journal) inventoried(run *state.Run, stderr string) {
-	if run.Outcome != state.OutcomeOK {
-		j.failed(run, stderr, &j.classes, "Inventory of device failed")
-		return
-	}
-	if len(j.classes) > 0 {
-		j.log.Info("Device can be inventoried again")
-		j.classes = nil
-	}
-	j.log.Debug("Device inventoried", runAttrs(run)...)
+// joined joins the parts that are not empty.
+func joined(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ": ")
 }
 
-// hardware logs a finished reading of the hardware.
-func (j *journal) hardware(run *state.Run, stderr string) {
-	if run.Outcome != state.OutcomeOK {
-		j.failed(run, stderr, &j.classes, "Hardware of device could not be read")
+// contracts logs the run of a child of a contract run, and the verdicts at the end of it.
+func (l *changeLogger) contracts(c *contractRunner, res result, abandoned bool) {
+	if run := res.run; run.Outcome != state.OutcomeOK || !c.failed {
+		l.run(run, res.stderr, "Contract run on device failed", "Contracts of device can be judged completely again", "Contracts of device judged")
+	}
+	if c.goesOn() {
 		return
 	}
-	if len(j.classes) > 0 {
-		j.log.Info("Hardware of device can be read again")
-		j.classes = nil
+	if abandoned && !l.isKnown("abandoned") {
+		l.log.Warn("Contract run given up: too many of its processes were killed or crashed", "processes", maxContinuations+1)
+	}
+	if len(c.verdicts) == 0 {
+		return
+	}
+	if len(l.verdicts) == 0 {
+		l.sumUp(c.verdicts)
+	}
+	for _, v := range c.verdicts {
+		var before state.Contract
+		if i := slices.IndexFunc(l.verdicts, func(b state.Contract) bool { return b.Name == v.Name }); i >= 0 {
+			before = l.verdicts[i]
+		}
+		if before.Verdict != v.Verdict || before.Reason != v.Reason || v.Verdict == state.VerdictViolated && before.Known != v.Known {
+			l.verdict(v, before)
+		}
+	}
+	l.verdicts = c.verdicts
+}
+
+// sumUp logs the verdicts of the first contract run.
+func (l *changeLogger) sumUp(verdicts []state.Contract) {
+	count := make(map[state.Verdict]int)
+	var violated, known []string
+	for _, v := range verdicts {
+		count[v.Verdict]++
+		switch {
+		case v.Verdict != state.VerdictViolated:
+		case v.Known:
+			known = append(known, v.Name)
+		default:
+			violated = append(violated, v.Name)
+		}
+	}
+	attrs := []any{"hold", count[state.VerdictHolds], "violated", count[state.VerdictViolated], "skipped", count[state.VerdictSkipped]}
+	if len(violated) > 0 {
+		attrs = append(attrs, "violations", strings.Join(violated, ", "))
+	}
+	if len(known) > 0 {
+		attrs = append(attrs, "known", strings.Join(known, ", "))
+	}
+	l.log.Info("Contracts of device judged for the first time", attrs...)
+}
+
+// verdict logs a verdict that changed. After the summary of the first contract run, it logs
+// only violations.
+func (l *changeLogger) verdict(v, before state.Contract) {
+	attrs := []any{"contract", v.Name}
+	if before.Verdict != "" {
+		attrs = append(attrs, "before", before.Verdict)
+	}
+	observed := oneLine(v.Observed, maxError)
+	switch {
+	case v.Verdict == state.VerdictViolated && v.Known:
+		l.log.Info("Device violates a contract, as its driver is known to", append(attrs,
+			"fact", oneLine(v.Fact, maxError), "read_in", oneLine(v.Source, maxError), "observed", observed)...)
+	case v.Verdict == state.VerdictViolated:
+		l.log.Warn("Device violates a contract", append(attrs, "severity", v.Severity,
+			"asked", oneLine(v.Asked, maxError), "expected", oneLine(v.Expected, maxError), "observed", observed)...)
+	case len(l.verdicts) == 0:
+	case v.Verdict == state.VerdictSkipped:
+		l.log.Info("A contract of the device cannot be judged", append(attrs, "reason", v.Reason, "observed", observed)...)
+	default:
+		l.log.Info("Device keeps a contract again", append(attrs, "observed", observed)...)
 	}
 }
 
-// leaked logs a change of the objects that ended children left.
-func (j *journal) leaked(left []state.Leaked) {
+// leaked logs a change of the objects that exited children left.
+func (l *changeLogger) leaked(leaks []state.Leaked) {
 	var parts []string
-	for _, l := range left {
-		parts = append(parts, fmt.Sprintf("%d %s", l.Objects, l.Type))
+	for _, leak := range leaks {
+		parts = append(parts, fmt.Sprintf("%d %s", leak.Objects, leak.Type))
 	}
 	text := strings.Join(parts, ", ")
-	if text == j.left {
-		return
+	switch {
+	case text == l.leaks:
+	case text == "":
+		l.log.Info("Objects of ended children are gone")
+	default:
+		l.log.Warn("The kernel still holds objects of ended children", "objects", text)
 	}
-	j.left = text
-	if text == "" {
-		j.log.Info("Objects of ended children are gone")
-		return
-	}
-	j.log.Warn("The kernel still holds objects of ended children", "objects", text)
+	l.leaks = text
 }
 
 // changed logs how a device has changed.
-func (j *journal) changed(changes []string) {
-	j.log.Info("Device or its software changed; everything about it is probed anew", "changes", strings.Join(changes, "; "))
+func (l *changeLogger) changed(changes []string) {
+	l.log.Info("Device or its software changed; everything about it is probed anew", "changes", strings.Join(changes, "; "))
 }
 
-func (j *journal) stuck(s *state.Stuck) {
-	j.log.Warn("A killed child does not end; its work on the device waits until it does", "pid", s.PID, "verb", s.Verb)
+func (l *changeLogger) stuck(s *state.Stuck) {
+	l.log.Warn("A killed child does not end; its work on the device waits until it does", "pid", s.PID, "verb", s.Verb)
 }
 
-func (j *journal) unstuck(s *state.Stuck) {
-	j.log.Info("The killed child has ended", "pid", s.PID, "verb", s.Verb, "after", time.Since(s.Since).Round(time.Millisecond))
-}
-
-func (s *Supervisor) logAppeared(name string) {
-	s.cfg.Logger.Info("Device found", "device", name)
-}
-
-func (s *Supervisor) logVanished(name string) {
-	s.cfg.Logger.Info("Device vanished", "device", name)
-}
-
-func (s *Supervisor) logRejected(names []string) {
-	if len(names) == 0 {
-		s.cfg.Logger.Info("All devices have usable names again")
-		return
-	}
-	s.cfg.Logger.Warn("Devices with unusable names are not probed", "names", names)
-}
-
-// discoveryFailed records and logs why the devices could not be listed. Caller holds mu.
-func (s *Supervisor) discoveryFailed(text string) {
-	if text != s.discoveryError {
-		s.cfg.Logger.Warn("Cannot list the devices; the known ones are kept", "error", text)
-	}
-	s.discoveryError = text
-}
-
-// discoveryWorks records that devices can be listed. Caller holds mu.
-func (s *Supervisor) discoveryWorks() {
-	if s.discoveryError != "" {
-		s.cfg.Logger.Info("Devices can be listed again")
-	}
-	s.discoveryError = ""
+func (l *changeLogger) unstuck(s *state.Stuck) {
+	l.log.Info("The killed child has ended", "pid", s.PID, "verb", s.Verb, "after", time.Since(s.Since).Round(time.Millisecond))
 }

@@ -9,7 +9,7 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-func TestJournal(t *testing.T) {
+func TestChangeLogger(t *testing.T) {
 	t.Parallel()
 	ok := func() *state.Run { return &state.Run{Outcome: state.OutcomeOK} }
 	crash := func(verb string) *state.Run {
@@ -67,7 +67,7 @@ func TestJournal(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var log logged
-			j := journal{log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{
+			j := changeLogger{log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{
 				Level: slog.LevelDebug,
 				ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 					if a.Key == slog.LevelKey || a.Key == slog.MessageKey {
@@ -77,7 +77,7 @@ func TestJournal(t *testing.T) {
 				},
 			}))}
 			for _, r := range tt.runs {
-				j.run(r, "")
+				j.probed(r, "")
 			}
 			var got []string
 			for line := range strings.Lines(log.String()) {
@@ -89,17 +89,17 @@ func TestJournal(t *testing.T) {
 	}
 }
 
-func TestJournalTellsWhatIsSkipped(t *testing.T) {
+func TestChangeLoggerTellsWhatIsSkipped(t *testing.T) {
 	t.Parallel()
 	var log logged
-	j := journal{log: log.logger(slog.LevelInfo)}
-	j.run(&state.Run{Outcome: state.OutcomeFailed, Depth: state.DepthFull, Error: "e", Probes: []state.Probe{{
+	j := changeLogger{log: log.logger(slog.LevelInfo)}
+	j.probed(&state.Run{Outcome: state.OutcomeFailed, Depth: state.DepthFull, Error: "e", Probes: []state.Probe{{
 		Name:   "qp",
 		Skips:  []state.Skip{{Subject: state.Subject{Object: "qp", QPType: "raw_packet"}, Reason: state.SkipNotPermitted, Detail: "EPERM"}, {Reason: state.SkipNeeds}},
 		Clamps: []state.Clamp{{Subject: state.Subject{Object: "qp", QPType: "rc", Profile: "large"}, Attribute: "max_send_wr", Limit: "max_qp_wr", Configured: 9, Used: 7}},
 	}}}, "")
 	for _, want := range []string{
-		"qp: raw_packet: not_permitted (EPERM); qp: prerequisite_failed",
+		"qp: raw_packet: not_permitted: EPERM; qp: prerequisite_failed",
 		"qp: qp_rc large max_send_wr: 7 instead of 9 (max_qp_wr)",
 	} {
 		if !strings.Contains(log.String(), want) {
@@ -108,11 +108,11 @@ func TestJournalTellsWhatIsSkipped(t *testing.T) {
 	}
 }
 
-func TestJournalShowsStderr(t *testing.T) {
+func TestChangeLoggerShowsStderr(t *testing.T) {
 	t.Parallel()
 	var log logged
-	j := journal{log: log.logger(slog.LevelWarn)}
-	j.run(&state.Run{Outcome: state.OutcomeCrashed, Error: "e"}, "free(): invalid pointer")
+	j := changeLogger{log: log.logger(slog.LevelWarn)}
+	j.probed(&state.Run{Outcome: state.OutcomeCrashed, Error: "e"}, "free(): invalid pointer")
 	if !strings.Contains(log.String(), "free(): invalid pointer") {
 		t.Error(log.String())
 	}

@@ -448,13 +448,13 @@ func TestOnceWithinWhateverHangs(t *testing.T) {
 	all := []state.Kind{state.KindProbe, state.KindContract, state.KindInventory}
 	deafOn := func(name string) func(*inventoryBench, <-chan struct{}) {
 		return func(b *inventoryBench, hung <-chan struct{}) {
-			b.launch = func(c Command, out io.WriteCloser) (process, error) {
-				p, err := b.kids.launch(c, out)
+			b.launch = func(c Command, out io.WriteCloser) process {
+				p := b.kids.launch(c, out)
 				if cmp.Or(c.Name, c.Path) == name {
 					go func() { <-hung; p.kill() }()
-					return deaf{p, hung}, err
+					return deaf{p, hung}
 				}
-				return p, err
+				return p
 			}
 		}
 	}
@@ -504,9 +504,9 @@ func TestOnceWithinWhateverHangs(t *testing.T) {
 			},
 		},
 		{
-			name: "the start of a child", missing: all,
+			name: "the start of a child", probed: true, missing: all[2:],
 			change: func(b *inventoryBench, hung <-chan struct{}) {
-				b.launch = func(Command, io.WriteCloser) (process, error) { <-hung; return nil, errors.New("no child") }
+				b.launch = func(_ Command, out io.WriteCloser) process { return unstarted{out: out, ended: hung} }
 			},
 		},
 		{name: "a child of the probes", missing: all, change: deafOn("a")},

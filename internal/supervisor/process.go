@@ -42,9 +42,10 @@ type Command struct {
 // A process is a child that was started. All methods are safe for concurrent
 // use.
 type process interface {
+	// pid returns zero until the child runs its program.
 	pid() int
-	// kill sends SIGKILL to the child's process group. It does nothing once the
-	// child has ended, and does not wait for it to end.
+	// kill sends SIGKILL to the child's process group, at once or when it starts. It does
+	// nothing once the child has ended, and does not wait for it to end.
 	kill()
 	// done is closed when the child has ended, nothing of it is left, and its output
 	// is written and closed.
@@ -56,11 +57,14 @@ type process interface {
 }
 
 // A launcher starts a child and writes its standard output to out, which it closes when the
-// child has ended. Tests replace it to have children that cannot be killed.
-type launcher func(c Command, out io.WriteCloser) (process, error)
+// child has ended. It does not wait until the program is loaded. Tests replace it to have
+// children that cannot be killed.
+type launcher func(c Command, out io.WriteCloser) process
 
 // exit is how a process ended and what it used.
 type exit struct {
+	// err is why the child could not be started. Nil if it was.
+	err error
 	// status is the exit status, if signal is zero.
 	status int
 	// signal is the signal that ended the process. Zero means none.
@@ -106,14 +110,13 @@ type execProcess struct {
 	state exit
 
 	mu sync.Mutex
-	// reapable is true once the child has ended. From then on, its id may be another
-	// process's.
-	reapable bool
+	// started and killed are true if it was. reapable is true once the child has ended. From
+	// then on, its id may be another process's.
+	started, killed, reapable bool
 }
 
-// launch starts a process of the operating system. It returns when the child
-// runs its program.
-func launch(c Command, out io.WriteCloser) (process, error) {
+// launch starts a process of the operating system.
+func launch(c Command, out io.WriteCloser) process {
 	p := &execProcess{ended: make(chan struct{})}
 	p.cmd = &exec.Cmd{
 		Path:   c.Path,
@@ -132,12 +135,8 @@ func launch(c Command, out io.WriteCloser) (process, error) {
 			Pdeathsig: syscall.SIGKILL,
 		},
 	}
-	started := make(chan error, 1)
-	go p.keep(out, started)
-	if err := <-started; err != nil {
-		return nil, fmt.Errorf("start the child: %w", err)
-	}
-	return p, nil
+	go p.keep(out)
+	return p
 }
 
 // keep starts the child, waits for its end and reaps it.
@@ -145,15 +144,22 @@ func launch(c Command, out io.WriteCloser) (process, error) {
 // The kernel kills the child when the thread that forked it ends. A thread of the Go runtime
 // may end at any time, if a goroutine that is locked to it ends. So this goroutine keeps its
 // thread until the child has ended.
-func (p *execProcess) keep(out io.Closer, started chan<- error) {
+func (p *execProcess) keep(out io.Closer) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	defer close(p.ended)
+	defer func() { _ = out.Close() }() // which the reader awaits
 
-	err := p.cmd.Start()
-	started <- err
-	if err != nil {
+	if err := p.cmd.Start(); err != nil {
+		p.state = exit{err: fmt.Errorf("start the child: %w", err)}
 		return
 	}
+	p.mu.Lock()
+	p.started = true
+	if p.killed {
+		p.killGroup()
+	}
+	p.mu.Unlock()
 	awaitEnd(p.cmd.Process.Pid)
 	p.mu.Lock()
 	p.reapable = true
@@ -163,9 +169,7 @@ func (p *execProcess) keep(out io.Closer, started chan<- error) {
 
 	// Its error adds to the state only that pipes had to be closed.
 	_ = p.cmd.Wait()
-	_ = out.Close() // which the reader awaits
 	p.state = exitOf(p.cmd.ProcessState)
-	close(p.ended)
 }
 
 // awaitEnd waits until a child has ended, and does not reap it.
@@ -191,7 +195,7 @@ func exitOf(s *os.ProcessState) exit {
 	return e
 }
 
-// killGroup is called with mu held.
+// killGroup kills what is left. Caller holds mu.
 func (p *execProcess) killGroup() {
 	// Both fail only if nobody is left. The child may have left its own group.
 	_ = unix.Kill(-p.cmd.Process.Pid, unix.SIGKILL)
@@ -201,12 +205,21 @@ func (p *execProcess) killGroup() {
 func (p *execProcess) kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.reapable {
+	p.killed = true
+	if p.started && !p.reapable {
 		p.killGroup()
 	}
 }
 
-func (p *execProcess) pid() int              { return p.cmd.Process.Pid }
+func (p *execProcess) pid() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.started {
+		return 0
+	}
+	return p.cmd.Process.Pid
+}
+
 func (p *execProcess) done() <-chan struct{} { return p.ended }
 func (p *execProcess) exit() exit            { return p.state }
 func (p *execProcess) stderr() stderr        { return p.tail.get() }

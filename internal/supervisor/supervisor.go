@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,64 +14,76 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// ErrStarted is returned by a second call of [Supervisor.Run].
+// ErrStarted is returned by a second call of [Supervisor.Run] or [Supervisor.RunOnce].
 var ErrStarted = errors.New("the supervisor was started before")
 
-// errVanished is the cause for which a worker ends when its device is no more.
+// errVanished is the cause for which a worker ends when its device has vanished.
 var errVanished = errors.New("the device has vanished")
 
-// Supervisor probes the devices of the host, holds them to their contracts and
-// inventories them. Create it with New. Its methods are safe for concurrent use.
+// Supervisor schedules the runs on the devices of the host. Create it with New. Its methods
+// are safe for concurrent use.
 type Supervisor struct {
 	cfg    Config
 	launch launcher
 	random func() float64
-	// runs is the lane of all children but those of the inventory, which have
-	// inventories: they are never in the way of the others.
-	runs, inventories *lane
+	// runs limits probe and contract runs, and inventories the rest of a device's runs, so that
+	// neither delays the other.
+	runs, inventories *limiter
 
 	started atomic.Bool
 	// probesVersion counts the changes of the configuration of the probes.
 	probesVersion atomic.Int64
 	snapshot      atomic.Pointer[state.Snapshot]
-	// ended tells the goroutine of Run which worker has ended.
+	// ended passes workers that have ended to the goroutine of Run.
 	ended chan *worker
+	// linkChanged has a value when a network device of a port has changed.
+	linkChanged chan struct{}
 
-	// rejected are the unusable names of the last discovery; only the goroutine
-	// of Run uses it.
-	rejected []string
-
-	// running are the goroutines that Run waits for, and over is closed when they are
-	// to end.
+	// running are the goroutines that Run waits for. over is closed when none may wait for a
+	// stuck child any longer, and always in RunOnce, which once marks.
 	running sync.WaitGroup
 	over    <-chan struct{}
-	// ends is when the children of RunOnce have to be done; zero if there is no limit.
-	ends time.Time
+	once    bool
+	// deadline is when the children of RunOnce must have exited. Zero means no limit.
+	deadline time.Time
+
+	// rejected are the unusable names of the last discovery. Only the goroutine of Run uses it.
+	rejected []string
 
 	mu sync.Mutex
-	// closed tells that the snapshot is the last one.
+	// closed is true if the snapshot is the last one.
 	closed bool
-	// leftovers are children of inventories that cannot be killed, by device.
-	leftovers map[string]*leftover
-	// held are the children that read the hardware and cannot be killed, by each device
-	// that is not read meanwhile; hardware is the last finished reading.
-	held     map[string]*state.Stuck
+	// leftovers are stuck children that read inventories or the hardware.
+	leftovers map[leftoverKey]*leftover
+	// hardware is the last finished reading.
 	hardware *state.Run
-	// links is how the states of ports went before, of devices that are not there, or were
-	// not found yet.
+	// links are the earlier states of ports of devices that are absent or were not found yet.
 	links map[string]state.LinkHistory
-	// workers are the workers that have not ended, by device. Only the goroutine
-	// of Run adds and removes some.
+	// workers are those that have not ended, by device. Only the goroutine of Run adds and
+	// removes some.
 	workers map[string]*worker
-	// discovered tells that devices could be listed once.
+	// discovered is true if devices could be listed once.
 	discovered     bool
 	discoveryError string
-	// awaited are the devices found at first that have not been probed yet.
+	// awaited are the devices of the first discovery that have not been probed yet.
 	awaited map[string]bool
 }
 
-// New returns a supervisor that does nothing until [Supervisor.Run] is called.
-// The error is that of [Config.Validate].
+// leftover is a child that was killed and has not exited. The key is the kind of its run and
+// a device that waits for it.
+type leftover struct {
+	stuck *state.Stuck
+	// exited is closed when the child has exited and is no longer in the snapshot.
+	exited chan struct{}
+}
+
+type leftoverKey struct {
+	kind   state.Kind
+	device string
+}
+
+// New returns a supervisor that does nothing until [Supervisor.Run] is called. The error is
+// from [Config.Validate].
 func New(cfg Config) (*Supervisor, error) {
 	cfg, err := cfg.Validate()
 	if err != nil {
@@ -80,12 +93,12 @@ func New(cfg Config) (*Supervisor, error) {
 		cfg:         cfg,
 		launch:      launch,
 		random:      rand.Float64,
-		runs:        newLane(cfg.Concurrency),
-		inventories: newLane(inventoryConcurrency),
+		runs:        newLimiter(cfg.Concurrency),
+		inventories: newLimiter(inventoryConcurrency),
 		ended:       make(chan *worker),
-		leftovers:   make(map[string]*leftover),
+		linkChanged: make(chan struct{}, 1),
+		leftovers:   make(map[leftoverKey]*leftover),
 		links:       make(map[string]state.LinkHistory),
-		held:        make(map[string]*state.Stuck),
 		workers:     make(map[string]*worker),
 		awaited:     make(map[string]bool),
 	}
@@ -94,14 +107,12 @@ func New(cfg Config) (*Supervisor, error) {
 	return s, nil
 }
 
-// Run finds and probes devices until ctx is done. Then it kills the children,
-// waits for them to end, and returns nil. A second call returns ErrStarted.
+// Run finds and probes devices until ctx is done. Then it kills the children, waits for them
+// to exit, and returns nil. A second call returns ErrStarted.
 //
-// No child and no goroutine is left when Run has returned, but for children that
-// cannot be killed: those are waited for as [Config].KillGrace says. They
-// wait in the kernel for something that need not ever come, nobody can hurry
-// them, and a process that waited for them could not be restarted. The kernel
-// ends them as soon as it can, whether or not this process still lives.
+// No child and no goroutine is left when Run has returned, except stuck children, for which it
+// waits no longer than Config.KillGrace. They wait in the kernel for something that may never
+// come. The kernel ends them as soon as it can, whether or not this process still lives.
 func (s *Supervisor) Run(ctx context.Context) error {
 	if !s.started.CompareAndSwap(false, true) {
 		return ErrStarted
@@ -109,9 +120,9 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	s.over = ctx.Done()
 	defer s.running.Wait()
 	start := func(w *worker) {
-		own, cancel := context.WithCancelCause(ctx)
-		w.cancel = cancel
-		s.running.Go(func() { w.work(ctx, own) })
+		var deviceCtx context.Context
+		deviceCtx, w.cancel = context.WithCancelCause(ctx)
+		s.running.Go(func() { w.work(deviceCtx) })
 	}
 
 	s.discover(start)
@@ -135,28 +146,31 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	}
 }
 
-// ProbesChanged makes a full run due on each device, because the configuration of the
-// probes has changed. It does not block.
+// ProbesChanged makes a full run due on each device, because the configuration of the probes
+// has changed. It does not block.
 func (s *Supervisor) ProbesChanged() {
 	s.probesVersion.Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, w := range s.workers {
-		select {
-		case w.reloaded <- struct{}{}:
-		default:
-		}
+		notify(w.reloaded)
 	}
 }
 
-// discover lists the devices, starts a worker for each that is new, and ends the
-// workers of those that are no more.
+// discover lists the devices, starts a worker for each new one, and ends the workers of those
+// that have vanished.
 func (s *Supervisor) discover(start func(*worker)) {
 	found, err := s.cfg.Discover()
 	names, rejected := sift(found)
-	if err == nil && !slices.Equal(rejected, s.rejected) {
+	log := s.cfg.Logger
+	switch {
+	case err != nil || slices.Equal(rejected, s.rejected):
+	case len(rejected) == 0:
+		log.Info("All devices have usable names again")
+		s.rejected = nil
+	default:
+		log.Warn("Devices with unusable names are not probed", "names", rejected)
 		s.rejected = rejected
-		s.logRejected(rejected)
 	}
 
 	s.mu.Lock()
@@ -166,13 +180,20 @@ func (s *Supervisor) discover(start func(*worker)) {
 	}
 	defer s.publish()
 	if err != nil {
-		s.discoveryFailed(oneLine(err.Error(), maxError))
+		text := oneLine(err.Error(), maxError)
+		if text != s.discoveryError {
+			log.Warn("Cannot list the devices; the known ones are kept", "error", text)
+		}
+		s.discoveryError = text
 		return
 	}
-	s.discoveryWorks()
+	if s.discoveryError != "" {
+		log.Info("Devices can be listed again")
+	}
+	s.discoveryError = ""
 	for name, w := range s.workers {
 		if w.state.Present && !slices.Contains(names, name) {
-			s.vanished(w)
+			s.vanish(w)
 		}
 	}
 	for _, name := range names {
@@ -182,39 +203,36 @@ func (s *Supervisor) discover(start func(*worker)) {
 		w, ok := s.workers[name]
 		switch {
 		case !ok:
-			s.logAppeared(name)
+			log.Info("Device found", "device", name)
 			s.add(name, start)
 		case !w.state.Present:
-			// Its worker is about to end, which may take long if a child is stuck.
-			// The next one starts when it has.
+			// Its worker is about to end, which may take long if a child is stuck. The next
+			// one starts then.
 			w.state = state.DeviceState{Name: name, Present: true, Stuck: w.state.Stuck}
-			s.logAppeared(name)
+			log.Info("Device found", "device", name)
 		}
 	}
 	s.discovered = true
 }
 
-// add starts a worker for a device. It is called with mu held.
+// add starts a worker for a device. Caller holds mu.
 func (s *Supervisor) add(name string, start func(*worker)) {
 	w := newWorker(s, name)
 	s.workers[name] = w
 	start(w)
 }
 
-// vanished ends the worker of a device that is no more. It is called with mu
-// held.
-func (s *Supervisor) vanished(w *worker) {
+// vanish ends the worker of a device that has vanished. Caller holds mu.
+func (s *Supervisor) vanish(w *worker) {
 	s.leaveLinks(w)
-	w.state.Present = false
+	w.state.Present, w.vanished = false, true
 	w.state.Contracts, w.state.Resources, w.state.Hardware = nil, nil, nil
-	w.gone = true
 	w.cancel(errVanished)
 	delete(s.awaited, w.name)
-	s.logVanished(w.name)
+	s.cfg.Logger.Info("Device vanished", "device", w.name)
 }
 
-// remove takes out a worker that has ended, and starts another if the device has
-// appeared again since.
+// remove removes a worker that has ended, and starts another if the device has appeared again.
 func (s *Supervisor) remove(w *worker, start func(*worker)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -223,4 +241,87 @@ func (s *Supervisor) remove(w *worker, start func(*worker)) {
 		s.add(w.name, start)
 	}
 	s.publish()
+}
+
+// leave records a stuck child until it exits or the supervisor ends. The devices get no
+// further run of the kind until then.
+func (s *Supervisor) leave(kind state.Kind, devices []string, res result, log changeLogger) {
+	left := &leftover{stuckState(res), make(chan struct{})}
+	log.stuck(left.stuck)
+	change := func(f func(leftoverKey)) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, name := range devices {
+			f(leftoverKey{kind, name})
+		}
+		s.publish()
+	}
+	change(func(k leftoverKey) { s.leftovers[k] = left })
+	s.running.Go(func() {
+		select {
+		case <-res.left.done():
+		case <-s.over:
+			return
+		}
+		log.unstuck(left.stuck)
+		change(func(k leftoverKey) { delete(s.leftovers, k) })
+		close(left.exited)
+	})
+}
+
+// Snapshot returns the current state of the devices. It is never nil and never blocks. Callers
+// must not modify it. It can be called before and after Run, too.
+func (s *Supervisor) Snapshot() *state.Snapshot { return s.snapshot.Load() }
+
+// publish makes a snapshot of the current state, unless the last one was made. Caller holds
+// mu.
+func (s *Supervisor) publish() {
+	if s.closed {
+		return
+	}
+	snap := &state.Snapshot{
+		Provider:       s.cfg.Provider,
+		Ready:          s.discovered && len(s.awaited) == 0,
+		Devices:        make([]state.DeviceState, 0, len(s.workers)),
+		DiscoveryError: s.discoveryError,
+		Hardware:       s.hardware,
+	}
+	for _, w := range s.workers {
+		// A stuck child holds its device in the kernel, so it matters even if the device has
+		// vanished. RunOnce keeps each device that it found.
+		if w.state.Present || w.state.Stuck != nil || s.once {
+			snap.Devices = append(snap.Devices, w.state)
+		}
+	}
+	for key, left := range s.leftovers {
+		i := slices.IndexFunc(snap.Devices, func(d state.DeviceState) bool { return d.Name == key.device })
+		if i < 0 {
+			if key.kind != state.KindInventory {
+				continue // It does not outlive the device.
+			}
+			i = len(snap.Devices)
+			snap.Devices = append(snap.Devices, state.DeviceState{Name: key.device})
+		}
+		switch dev := &snap.Devices[i]; {
+		case key.kind == state.KindInventory:
+			dev.Resources = withStuck(dev.Resources, func(r *state.Resources) { r.Stuck = left.stuck })
+		case dev.Present:
+			dev.Hardware = withStuck(dev.Hardware, func(h *state.HardwareState) { h.Stuck = left.stuck })
+		}
+	}
+	slices.SortFunc(snap.Devices, func(a, b state.DeviceState) int { return strings.Compare(a.Name, b.Name) })
+	s.snapshot.Store(snap)
+	if s.cfg.Changed != nil {
+		s.cfg.Changed()
+	}
+}
+
+// withStuck returns a changed copy of v, which may be nil.
+func withStuck[T any](v *T, change func(*T)) *T {
+	next := new(T)
+	if v != nil {
+		*next = *v
+	}
+	change(next)
+	return next
 }

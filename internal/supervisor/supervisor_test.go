@@ -380,17 +380,16 @@ func TestHungDevicesDelayNobody(t *testing.T) {
 func TestChildDoesNotStart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		b := newBench(t, always(scriptOK(time.Second)), nil, "a")
-		loaded := make(chan struct{})
-		launch := b.launch
-		b.launch = func(c Command, out io.WriteCloser) (process, error) {
-			<-loaded
-			return launch(c, out)
+		launch, release := b.launch, make(chan struct{})
+		b.launch = func(c Command, out io.WriteCloser) process {
+			b.launch = launch
+			return unstarted{out: out, ended: release}
 		}
-		a := stateOf(t, b.after(11*time.Second), "a")
-		if a.Last == nil || a.Last.Outcome != state.OutcomeCrashed || !strings.Contains(a.Last.Error, "did not start in time") {
+		a := stateOf(t, b.after(13*time.Second), "a")
+		if a.Last == nil || a.Last.Outcome != state.OutcomeCrashed || !strings.Contains(a.Last.Error, "did not start in time") || a.Stuck == nil {
 			t.Errorf("last run %+v", a.Last)
 		}
-		close(loaded)
+		close(release)
 		b.after(10 * time.Minute)
 		if n := b.sink.count("a"); n < 5 {
 			t.Errorf("%d runs after the program could be loaded", n)
@@ -700,7 +699,7 @@ func TestRunEndsWithBusyChildren(t *testing.T) {
 func TestStartFails(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		b := newBench(t, nil, nil, "a")
-		b.launch = func(Command, io.WriteCloser) (process, error) { return nil, errors.New("no more processes") }
+		b.launch = func(_ Command, out io.WriteCloser) process { return notStarted(out, "no more processes") }
 		a := stateOf(t, b.after(10*time.Minute), "a")
 		if a.Last.Outcome != state.OutcomeCrashed || a.Last.Error != "no more processes" || a.Failures < 2 || !b.Snapshot().Ready {
 			t.Errorf("state %+v, last %+v", a, a.Last)

@@ -11,44 +11,20 @@ import (
 	"rdma_exporter/internal/wire"
 )
 
-// maxFirstDelay is the longest pause before the first run on a device.
-const maxFirstDelay = 200 * time.Millisecond
-
-// portSettles is how long after a port went down or came back its device is probed at the
-// soonest: the network device may be heard of before the driver shows it on the port.
-const portSettles = time.Second
-
 // maxEarlyFull limits how many full runs changes of ports may cause in the time of one.
 const maxEarlyFull = 3
 
-// minPause is the part of the interval that at least lies between two runs.
-const minPause = 10
-
-// job is one kind of run on a device.
-type job struct {
-	kind    state.Kind
-	timeout time.Duration
-	// due is when the next run is to start; zero while that is open.
-	due time.Time
-	// suspect tells that the last run of this kind, or a part of the last contract run, had
-	// to be killed at its deadline.
-	suspect bool
-}
-
-// worker probes one device and holds it to its contracts, one run after the other.
-// It and its taker are the only ones that call the sinks for its device.
+// worker does the probe and contract runs on one device, one child after the other.
 type worker struct {
 	s    *Supervisor
 	name string
 	// cancel makes the worker end. It is set when the worker is started.
 	cancel context.CancelCauseFunc
-	// journal, probes, failures and judge are used by the worker's goroutine only.
-	// failures counts the runs of the probes since the last one that was ok; judge
-	// is nil for no contract run.
-	journal  journal
-	probes   job
-	failures int
-	judge    *judge
+	log    changeLogger
+	probes job
+	// contracts and inventory are nil if there are no such runs.
+	contracts *contractRunner
+	inventory *inventoryWorker
 	// facts are what probe runs found out about the device. full is the last full run, as in
 	// the snapshot, and fullOK is true if the last attempt at one was ok.
 	facts  *state.Facts
@@ -59,259 +35,219 @@ type worker struct {
 	version, fullVersion int64
 	// changed is true if the device is not the one that the last contract run checked.
 	changed bool
-	// began is when the last run of the probes started. turned has a value when a port went
-	// down or came back since it was last asked.
-	began  time.Time
-	turned chan struct{}
-	// reloaded has a value when the configuration of the probes changed.
-	reloaded chan struct{}
-	// taker takes inventories beside all that; nil for nobody.
-	taker *taker
-	// handing is held while a run of the hardware is handed to the sinks.
-	handing sync.Mutex
+	// portChanged and reloaded have a value when a port or the configuration of the probes has
+	// changed.
+	portChanged, reloaded chan struct{}
+	// ticket is that of a suspect job that waits for its slot, or makes way for a probe run.
+	ticket *ticket
+	// deliverMu is held while observers process the hardware of the device or forget it.
+	deliverMu sync.Mutex
 
-	// turn is that of a suspect job that waits for it, or has given way to the probes; nil
-	// for none.
-	turn *turn
-	// again tells that a port turned when the next run was due too soon to see it.
-	again bool
-
-	// state and gone are guarded by Supervisor.mu. gone tells that the device
-	// vanished; it stays so if the device appears again, which another worker is
-	// for.
-	state state.DeviceState
-	gone  bool
-	// adapter is what is kept of the hardware, by whoever reads that of all devices.
-	adapter adapter
-	// kept tells that the device stays in the snapshot if it vanishes. It does not
-	// change once the worker is there for others.
-	kept bool
-	// ran and done tell that RunOnce is done with the probes and contracts of the device,
-	// and with all of it. They are guarded by Supervisor.mu.
-	ran, done bool
+	// Supervisor.mu guards the rest. vanished stays true if the device appears again, since
+	// that one has another worker. checked is true once RunOnce needs no more contract runs.
+	state    state.DeviceState
+	vanished bool
+	checked  bool
+	adapter  adapter
 }
 
 func newWorker(s *Supervisor, name string) *worker {
+	log := s.cfg.Logger.With("device", name)
 	w := &worker{
-		s:        s,
-		name:     name,
-		journal:  journal{log: s.cfg.Logger.With("device", name)},
-		probes:   job{kind: state.KindProbe, timeout: s.cfg.Timeout},
-		turned:   make(chan struct{}, 1),
-		reloaded: make(chan struct{}, 1),
-		state:    state.DeviceState{Name: name, Present: true},
+		s:           s,
+		name:        name,
+		log:         changeLogger{log: log},
+		probes:      job{kind: state.KindProbe, Schedule: s.cfg.Schedule},
+		portChanged: make(chan struct{}, 1),
+		reloaded:    make(chan struct{}, 1),
+		state:       state.DeviceState{Name: name, Present: true},
+		adapter:     newAdapter(log, s.takeLinks(name)),
 	}
-	w.adapter = newAdapter(journal{log: w.journal.log}, s.takeLinks(name))
 	if s.cfg.Contract.Interval > 0 {
-		w.judge = newJudge(s.cfg.Contract.Timeout)
+		w.contracts = newContractRunner(s.cfg.Contract, log)
 	}
 	if s.cfg.Inventory.Interval > 0 {
-		w.taker = newTaker(w)
+		w.inventory = newInventoryWorker(w)
 	}
 	return w
 }
 
-// work is the worker's goroutine. It ends when own is done and no child is left,
-// or, with a child that cannot be killed, when all is done. own is done when the
-// device has vanished and when all is done.
-func (w *worker) work(all, own context.Context) {
+// work is the worker's goroutine. It ends when ctx is done and no child is left, or, with a
+// stuck child, when the supervisor ends.
+func (w *worker) work(ctx context.Context) {
 	defer w.cancel(nil)
-	var taking sync.WaitGroup
-	if w.taker != nil {
-		taking.Go(func() { w.taker.run(own) })
+	var inventories sync.WaitGroup
+	if w.inventory != nil {
+		inventories.Go(func() { w.inventory.run(ctx) })
 	}
-	ended := w.runAll(all, own)
-	taking.Wait()
-	if !ended || !errors.Is(context.Cause(own), errVanished) {
+	left := w.runAll(ctx)
+	inventories.Wait()
+	if left != nil || !errors.Is(context.Cause(ctx), errVanished) {
 		return
 	}
-	w.handing.Lock()
-	defer w.handing.Unlock()
-	for _, sink := range w.s.cfg.Observers {
-		sink.Forget(w.name)
+	w.deliverMu.Lock()
+	defer w.deliverMu.Unlock()
+	for _, o := range w.s.cfg.Observers {
+		o.Forget(w.name)
 	}
 	select {
 	case w.s.ended <- w:
-	case <-all.Done():
+	case <-w.s.over:
 	}
 }
 
-// runAll runs child after child until own is done. It reports whether every child
-// has ended.
-func (w *worker) runAll(all, own context.Context) bool {
+// runAll runs child after child until ctx is done or, in RunOnce, nothing is due. It returns
+// the stuck child that ended it, or nil.
+func (w *worker) runAll(ctx context.Context) (left process) {
 	w.probes.due = time.Now().Add(w.s.firstDelay())
 	for {
-		j := w.await(own)
+		j := w.await(ctx)
 		if j == nil {
-			return true
+			return nil
 		}
-		release, err := w.acquire(own, j)
+		release, err := w.acquire(ctx, j)
 		if err != nil {
-			if own.Err() != nil {
-				return true
+			if ctx.Err() != nil {
+				return nil
 			}
-			// The probes have become due meanwhile, and go first.
+			// A probe run has become due and goes first.
 			j.due = time.Now()
 			continue
 		}
-		res := w.s.runChild(own, w.task(j))
+		res := w.s.runChild(ctx, w.task(j))
 		release()
-		if res.run != nil {
-			w.hand(j, res)
+		switch {
+		case res.run == nil && j.kind == state.KindContract:
+			w.contracts.partial = res.partial
+		case res.run == nil:
+		case j.kind == state.KindContract:
+			w.deliver(res, w.contractRun(res))
+		default:
+			w.deliver(res, w.probed(res))
 		}
-		if res.left != nil && !w.stuck(all, res) {
-			return false
+		if res.left != nil && !w.awaitExit(res) {
+			return res.left
 		}
-		w.taker.childEnded(res.run)
-		if res.run != nil {
-			w.schedule(j, res.run)
-			if w.again && j == &w.probes {
-				w.again = false
-				w.portTurned()
-			}
+		if res.run == nil {
+			return nil // The run was cancelled, since ctx is done.
 		}
+		w.inventory.childEnded(res.run)
+		w.schedule(j, res.run)
 	}
 }
 
-// await waits until a job is due, and returns it; nil if ctx is done before.
+// await waits until a job is due, and returns it. It returns nil if ctx is done first, or
+// nothing will be due.
 func (w *worker) await(ctx context.Context) *job {
 	for {
 		j := w.next()
+		if j.due.IsZero() {
+			return nil
+		}
 		due := time.NewTimer(time.Until(j.due))
 		select {
 		case <-due.C:
 			return j
-		case <-w.turned:
-			due.Stop()
-			w.hasten()
+		case <-w.portChanged:
+			w.expediteProbe()
 		case <-w.reloaded:
-			due.Stop()
 			w.probes.due = time.Now()
 		case <-ctx.Done():
 			due.Stop()
 			return nil
 		}
+		due.Stop()
 	}
 }
 
-// portTurned tells that a port of the device went down or came back. It does not block.
-func (w *worker) portTurned() {
-	select {
-	case w.turned <- struct{}{}:
-	default:
-	}
-}
-
-// hasten makes the next run of the probes come soon, as a port went down or came back:
-// what is told of a port is what a run found. A port that does so again and again brings
-// twice as many runs at most, and a device that keeps failing has its pauses.
-func (w *worker) hasten() {
-	interval := w.s.cfg.Interval
-	settled := time.Now().Add(min(portSettles, interval/minPause))
-	soon := settled
-	if half := w.began.Add(interval / 2); half.After(soon) { //nolint:mnd // a half
-		soon = half
-	}
-	switch {
-	case w.failures > 1 || w.probes.suspect:
-	case soon.Before(w.probes.due):
-		w.probes.due = soon
-	case w.probes.due.Before(settled):
-		// The run that is due may be too early to see it.
-		w.again = true
-	}
-}
-
-// next returns the job that is due first; of two at once, the probes.
+// next returns the job that is due first. If both are due, that is the probe run.
 func (w *worker) next() *job {
-	if a := w.judge; a != nil && !a.due.IsZero() && a.due.Before(w.probes.due) {
-		return &a.job
+	if c := w.contracts; c != nil && !c.due.IsZero() && (w.probes.due.IsZero() || c.due.Before(w.probes.due)) {
+		return &c.job
 	}
 	return &w.probes
 }
 
-// task returns what the child of a job is to do.
-func (w *worker) task(j *job) task {
-	t := task{device: w.name, kind: j.kind, timeout: j.timeout}
-	if j.kind == state.KindContract {
-		t.command = func() Command { return w.s.cfg.Command(j.kind, w.name, w.judge.request()) }
-	} else {
-		w.version = w.s.probesVersion.Load()
-		r := wire.Request{Facts: w.facts, Short: !w.fullDue()}
-		t.command = func() Command { return w.s.cfg.Command(j.kind, w.name, r) }
+// expediteProbe makes the next probe run come soon after a change of a port, since only a
+// probe run reports the state of a port. A port that flaps at most doubles the number of runs,
+// and a device that keeps failing keeps its pauses.
+func (w *worker) expediteProbe() {
+	soon := w.probes.began.Add(w.s.cfg.Interval / 2) //nolint:mnd // a half
+	if w.probes.failures <= 1 && !w.probes.hung && soon.Before(w.probes.due) {
+		w.probes.due = soon
 	}
-	return t
 }
 
-// acquire waits for a slot. A suspect contract run stops waiting for its turn, and keeps it,
-// when the probes of its device are due, with an error: what the probes measure must not
-// grow old because contract runs hang elsewhere. Probes that are suspect, too, would wait for
-// the same turn.
+func (w *worker) task(j *job) task {
+	var r wire.Request
+	if j.kind == state.KindContract {
+		r = w.contracts.request()
+	} else {
+		w.version = w.s.probesVersion.Load()
+		r = wire.Request{Facts: w.facts, Short: !w.fullDue()}
+	}
+	return task{
+		device: w.name, kind: j.kind, timeout: j.Timeout,
+		command: func() Command { return w.s.cfg.Command(j.kind, w.name, r) },
+	}
+}
+
+// acquire waits for a slot. A suspect contract run stops waiting when a probe run of its
+// device is due, and returns an error. It keeps its ticket. Otherwise results of probes would
+// grow old because contract runs of other devices hang. If the probes are suspect, too, they
+// would wait for the same slot.
 func (w *worker) acquire(ctx context.Context, j *job) (release func(), err error) {
-	if !j.suspect {
+	// In RunOnce, a contract run on a device whose probes hang must not take the time of others.
+	suspect := j.hung || w.s.once && w.probes.hung
+	if !suspect {
 		return w.s.runs.acquire(ctx, ctx, nil)
 	}
-	if w.turn == nil {
-		w.turn = w.s.runs.queue(ctx)
+	if w.ticket == nil {
+		w.ticket = w.s.runs.queue(ctx)
 	}
 	patient := ctx
-	if j.kind == state.KindContract && !w.probes.suspect {
+	if j.kind == state.KindContract && !w.probes.hung && !w.s.once {
 		var cancel context.CancelFunc
 		patient, cancel = context.WithDeadline(ctx, w.probes.due)
 		defer cancel()
 	}
-	release, err = w.s.runs.acquire(ctx, patient, w.turn)
+	release, err = w.s.runs.acquire(ctx, patient, w.ticket)
 	if err == nil {
-		w.turn = nil
+		w.ticket = nil
 	}
 	return release, err
 }
 
-// hand gives a finished run to the sinks and puts it into the snapshot.
-func (w *worker) hand(j *job, res result) {
-	run := res.run
-	take := w.probed
-	if j.kind == state.KindContract {
-		take = w.contractRun
-	}
-	change := take(res)
-	for _, sink := range w.s.cfg.Observers {
-		sink.Observe(run)
+// deliver gives a finished run to the observers. Then it changes the state of the device,
+// unless that has vanished.
+func (w *worker) deliver(res result, change func(*state.DeviceState)) {
+	for _, o := range w.s.cfg.Observers {
+		o.Observe(res.run)
 	}
 	w.update(func(dev *state.DeviceState) {
-		if res.left != nil {
-			dev.Stuck = stuckState(res)
-		}
-		if w.gone {
+		if w.vanished {
 			return
 		}
-		if run.Info != nil {
-			dev.Info = run.Info
+		if res.run.Info != nil {
+			dev.Info = res.run.Info
 		}
 		change(dev)
 	})
 }
 
-// probed takes in a run of the probes. It returns how the device's state changes,
-// which is called with Supervisor.mu held.
+// probed processes a probe run. It returns how the state of the device changes.
 func (w *worker) probed(res result) (change func(*state.DeviceState)) {
 	run := res.run
-	w.probes.suspect = run.Outcome == state.OutcomeTimeout
-	if run.Outcome == state.OutcomeOK {
-		w.failures = 0
-	} else {
-		w.failures++
-	}
+	w.probes.record(run)
 	compact := run.Compact()
-	w.journal.run(compact, res.stderr)
+	w.log.probed(compact, res.stderr)
 	w.learn(compact)
-	waits := w.judge != nil && !w.judge.goesOn() && w.judge.due.IsZero()
+	waits := w.contracts != nil && !w.contracts.goesOn() && w.contracts.due.IsZero() && !w.s.once
 	return func(dev *state.DeviceState) {
-		dev.Last, dev.Full = compact, w.full
+		dev.Last, dev.Full, dev.Failures = compact, w.full, w.probes.failures
 		if waits {
 			dev.Contracts = putOff(dev.Contracts, run.Reduced)
 		}
-		dev.Failures = w.failures
 		if run.Outcome == state.OutcomeOK {
 			dev.LastSuccess = run.Started
 		}
@@ -324,7 +260,7 @@ func (w *worker) learn(run *state.Run) {
 	if f := run.Facts; f != nil {
 		if w.facts != nil && w.facts.Identity != f.Identity {
 			w.full, w.changed = nil, true
-			w.journal.changed(w.facts.Identity.Changes(f.Identity))
+			w.log.changed(w.facts.Identity.Changes(f.Identity))
 		}
 		w.facts = f
 	}
@@ -342,40 +278,34 @@ func (w *worker) fullDue() bool {
 	if w.full == nil || !w.fullOK || w.fullVersion != w.s.probesVersion.Load() {
 		return true
 	}
-	age, info := time.Since(w.full.Started), w.info()
 	ports := func(d *state.Device) []state.Port {
 		if d == nil {
 			return nil
 		}
 		return d.Ports
 	}
+	age, moved := time.Since(w.full.Started), !slices.Equal(ports(w.info()), ports(w.full.Info))
 	// A port that flaps must not make every run a full one.
-	moved := !slices.Equal(ports(info), ports(w.full.Info))
 	return age >= w.s.cfg.FullInterval || moved && age >= w.s.cfg.FullInterval/maxEarlyFull
 }
 
-// judged is probed for a contract run. What the run itself did not live to
-// say, the verdict on the contract that ended it, is added to it.
+// contractRun processes a run of a child that checks contracts. It returns how the state of
+// the device changes.
 func (w *worker) contractRun(res result) (change func(*state.DeviceState)) {
-	a := w.judge
+	c := w.contracts
 	if reduced := res.run.Reduced; reduced != nil && res.run.Outcome == state.OutcomeOK {
-		a.children = 0
+		c.children = 0
 		return func(dev *state.DeviceState) { dev.Contracts = putOff(dev.Contracts, reduced) }
 	}
-	a.take(res)
-	w.journal.contractRun(res.run, res.stderr)
-	if !a.goesOn() {
-		w.journal.contractEnd(a)
-	}
-	contracts := &state.Contracts{Last: res.run.Compact(), Verdicts: a.verdicts}
-	// What an earlier child of the contract run could not destroy was not destroyed in it,
-	// and the events that came in it are of this contract run.
-	contracts.Last.Contracts, contracts.Last.Undestroyed, contracts.Last.Events = nil, a.undestroyed, a.events
+	c.take(res)
+	contracts := &state.Contracts{Last: res.run.Compact(), Verdicts: c.verdicts}
+	// These are of all children of the contract run.
+	contracts.Last.Contracts, contracts.Last.Undestroyed, contracts.Last.Events = nil, c.undestroyed, c.events
 	return func(dev *state.DeviceState) { dev.Contracts = contracts }
 }
 
-// putOff returns what is known of the contracts while a contract run waits for the reason r;
-// nil for none. It does not change what was known before.
+// putOff returns a copy of contracts whose next run waits for the reason r. Nil means that it
+// does not wait.
 func putOff(before *state.Contracts, r *state.Reduced) *state.Contracts {
 	if before == nil && r == nil {
 		return nil
@@ -388,22 +318,22 @@ func putOff(before *state.Contracts, r *state.Reduced) *state.Contracts {
 	return after
 }
 
-// stuck waits for the end of a child that was killed and has not ended. Without
-// end it returns only when all is done, and then reports false.
-func (w *worker) stuck(all context.Context, res result) bool {
-	if w.turn != nil {
-		w.turn.end()
-		w.turn = nil
+// awaitExit waits until a killed child has exited. It returns false if the supervisor ends
+// first. RunOnce does not wait.
+func (w *worker) awaitExit(res result) bool {
+	if w.ticket != nil {
+		w.ticket.end()
+		w.ticket = nil
 	}
 	stuck := stuckState(res)
-	w.journal.stuck(stuck)
+	w.log.stuck(stuck)
 	w.update(func(dev *state.DeviceState) { dev.Stuck = stuck })
 	select {
 	case <-res.left.done():
-	case <-all.Done():
+	case <-w.s.over:
 		return false
 	}
-	w.journal.unstuck(stuck)
+	w.log.unstuck(stuck)
 	w.update(func(dev *state.DeviceState) { dev.Stuck = nil })
 	return true
 }
@@ -420,85 +350,29 @@ func (w *worker) update(change func(*state.DeviceState)) {
 	w.s.publish()
 }
 
-// info returns what the device last said of itself; nil if it never did.
+// info returns what the device last reported about itself. Nil means nothing.
 func (w *worker) info() *state.Device {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
 	return w.state.Info
 }
 
-// schedule says when a job is due again, now that a run of it is over.
+// schedule sets when a job is due again after a run.
 func (w *worker) schedule(j *job, run *state.Run) {
-	now := time.Now()
-	if j.kind == state.KindContract {
-		// What is left of a contract run waits for nothing but the probes, if they were
-		// due before.
+	now, c, once := time.Now(), w.contracts, w.s.once
+	switch {
+	case j.kind == state.KindContract && c.goesOn():
+		// The next child starts at once, unless a probe run is already due.
 		j.due = now
-		switch {
-		case w.judge.goesOn():
-		case run.Reduced != nil:
-			j.due = time.Time{}
-		default:
-			j.due = now.Add(w.s.regular(w.judge.began, w.s.cfg.Contract.Interval))
-		}
-	} else {
-		w.began = run.Started
-		j.due = now.Add(w.nextDelay(run))
+	case once, j.kind == state.KindContract && run.Reduced != nil:
+		j.due = time.Time{}
+	default:
+		j.due = now.Add(w.s.delay(j.Interval, j.began, j.failures))
 	}
-	// A contract run that was put off waits for a run that finds the device idle.
-	if w.judge != nil && !w.judge.goesOn() && run.Reduced == nil && (w.judge.due.IsZero() || w.changed) {
-		w.judge.due, w.changed = now, false
+	if c == nil || j != &w.probes || c.goesOn() || run.Reduced != nil && !once {
+		return // A contract run that was put off waits for a probe run that finds the device idle.
 	}
-}
-
-// firstDelay keeps the devices of a host from starting at the very same moment.
-func (s *Supervisor) firstDelay() time.Duration {
-	most := min(maxFirstDelay, time.Duration(s.cfg.Jitter*float64(s.cfg.Interval)))
-	return time.Duration(s.random() * float64(most))
-}
-
-// nextDelay is the pause from now to the next run of the probes. After a run that
-// was ok, the interval counts from that run's start. After any other it is longer
-// and counts from its end, so that a device that uses up its timeout leaves room
-// for the others.
-func (w *worker) nextDelay(run *state.Run) time.Duration {
-	cfg := &w.s.cfg
-	if w.failures == 0 {
-		return w.s.regular(run.Started, cfg.Interval)
-	}
-	return backoff(cfg.Interval, cfg.Backoff, w.failures) + w.s.jitter(cfg.Interval)
-}
-
-// regular is the pause from now to the next run if the last one started at began.
-func (s *Supervisor) regular(began time.Time, interval time.Duration) time.Duration {
-	// A run that takes longer than the interval must not follow on itself.
-	return max(interval+s.jitter(interval)-time.Since(began), interval/minPause)
-}
-
-// jitter is by how much a run starts late, or early if it is negative.
-func (s *Supervisor) jitter(interval time.Duration) time.Duration {
-	return time.Duration(s.cfg.Jitter * float64(interval) * (2*s.random() - 1))
-}
-
-// backoff doubles interval n times, up to most.
-func backoff(interval, most time.Duration, n int) time.Duration {
-	for ; n > 0 && interval < most; n-- {
-		if interval > most/2 {
-			return most
-		}
-		interval *= 2
-	}
-	return interval
-}
-
-// pause waits for d, and reports false if ctx is done before.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
+	if c.due.IsZero() || w.changed {
+		c.due, w.changed = now, false
 	}
 }

@@ -7,11 +7,11 @@ import (
 	"testing/synctest"
 )
 
-// TestLaneIsFair makes sure that a lane serves first who waits longest, without those who
+// TestLimiterIsFair makes sure that a lane serves first who waits longest, without those who
 // have given up, suspect or not, and that no slot is lost.
-func TestLaneIsFair(t *testing.T) {
+func TestLimiterIsFair(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		l := newLane(1)
+		l := newLimiter(1)
 		for range 2 {
 			release, err := l.acquireAs(t.Context(), false)
 			if err != nil {
@@ -48,16 +48,16 @@ func TestLaneIsFair(t *testing.T) {
 	})
 }
 
-// TestTurns makes sure that who stops waiting for its turn keeps it, that it is nobody
+// TestTickets makes sure that who stops waiting for its turn keeps it, that it is nobody
 // else's until it is ended, and that one that is ended is never lost.
-func TestTurns(t *testing.T) {
+func TestTickets(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		l := newLane(2)
-		came := func(all ...*turn) (n int) {
+		l := newLimiter(2)
+		came := func(all ...*ticket) (n int) {
 			synctest.Wait()
 			for _, one := range all {
 				select {
-				case <-one.comes:
+				case <-one.called:
 					n++
 				default:
 				}
