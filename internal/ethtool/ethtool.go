@@ -1,11 +1,11 @@
-// Package ethtool reads counters of a network device that no file has: those that
-// ethtool(8) shows by netlink with -I, and those that dcb(8) shows. It needs no privilege
-// and changes nothing. Which it reads is fixed:
+// Package ethtool reads counters of a network device that no file has: those that ethtool(8)
+// shows over netlink with -I, and those that dcb(8) shows. It needs no privilege and changes
+// nothing. The counters are:
 //
 //	tx_pause_frames, rx_pause_frames
 //		pause frames sent and received (PAUSE_GET; IEEE 802.3 30.3.4.2 and 30.3.4.3)
 //	fec_corrected_blocks, fec_uncorrectable_blocks
-//		blocks that forward error correction mended, or could not, of all lanes
+//		blocks that forward error correction repaired, or could not, of all lanes
 //		(FEC_GET; 30.5.1.1.17 and 30.5.1.1.18)
 //	symbol_errors_during_carrier
 //		events in which a symbol was not valid while there was a carrier (STATS_GET,
@@ -16,8 +16,8 @@
 //	pfc_indications_prio0 … pfc_indications_prio7
 //		such frames received
 //
-// What the driver does not tell is absent. A driver that does not count the frames of
-// priority flow control tells 0 of all, so a priority is absent as long as it has neither.
+// Counters that the driver does not report are absent. A driver that does not count the frames
+// of priority flow control reports 0 for all, so a priority is absent while it has neither.
 package ethtool
 
 import (
@@ -34,11 +34,10 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// ErrMalformed is matched by the errors of replies that cannot be what they should be.
+// ErrMalformed is matched by the errors of replies that could not be decoded.
 var ErrMalformed = errors.New("malformed reply")
 
-// A Reader asks the kernel. Its zero value is ready to use, and it may be used by several
-// goroutines.
+// A Reader asks the kernel. Its zero value is ready to use, and it is safe for concurrent use.
 type Reader struct {
 	dial func(family int) (conn, error) // nil: of the kernel
 }
@@ -50,100 +49,86 @@ type conn interface {
 	Close() error
 }
 
-func dial(family int) (conn, error) { return netlink.Dial(family, nil) }
-
-// A question is asked of a network device, and decode finds counters in the answer.
-type question struct {
-	name    string
-	family  int
-	request func(family uint16, netdev string) netlink.Message
-	decode  func(reply netlink.Message) ([]state.Counter, error)
-}
-
-func questions() []question {
-	return []question{
-		{"PAUSE_GET", unix.NETLINK_GENERIC, pauseRequest, decodePause},
-		{"FEC_GET", unix.NETLINK_GENERIC, fecRequest, decodeFEC},
-		{"STATS_GET", unix.NETLINK_GENERIC, statsRequest, decodeStats},
-		{"DCB_CMD_IEEE_GET", unix.NETLINK_ROUTE, pfcRequest, decodePFC},
-	}
-}
-
-// Counters returns those of a network device in the network namespace of the calling
-// thread. There are none if there is no such device, or none that its driver tells. What
-// is returned beside an error is true: it says what else could not be read. The errno of
-// the kernel or the driver is matched, and [ErrMalformed] by a reply that could not be
-// decoded.
+// Counters returns the counters of a network device in the network namespace of the calling
+// thread. There are none if there is no such device, or if its driver reports none. Counters
+// that are returned with an error are valid. The error names the requests that failed. It
+// matches the errno of the kernel or the driver, or [ErrMalformed].
 //
 // The context ends a wait for replies. The driver does its work within the system call that
-// asks for it, and one that hangs there cannot be left.
+// asks for it, so a call stays in a driver that hangs there.
 func (r Reader) Counters(ctx context.Context, netdev string) ([]state.Counter, error) {
 	if netdev == "" || len(netdev) >= unix.IFNAMSIZ {
 		return nil, fmt.Errorf("counters of the network device %q: %w", netdev, syscall.EINVAL)
 	}
 	if r.dial == nil {
-		r.dial = dial
+		r.dial = func(family int) (conn, error) { return netlink.Dial(family, nil) }
 	}
-	var counters []state.Counter
-	var failures []error
-	sockets := map[int]*asker{}
+	generic, err := r.ask(ctx, unix.NETLINK_GENERIC, netdev)
+	route, err2 := r.ask(ctx, unix.NETLINK_ROUTE, netdev)
+	return append(generic, route...), errors.Join(err, err2)
+}
+
+// ask asks all questions of a family of netlink.
+func (r Reader) ask(ctx context.Context, family int, netdev string) (counters []state.Counter, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	conn, err := r.dial(family)
+	if err != nil {
+		return nil, fmt.Errorf("counters of %s: %w", netdev, err)
+	}
+	interrupted := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		_ = conn.SetReadDeadline(time.Unix(1, 0)) // It fails only if the socket is closed.
+		close(interrupted)
+	})
 	defer func() {
-		for _, a := range sockets {
-			a.close()
+		if !stop() {
+			<-interrupted
 		}
+		_ = conn.Close() // nothing was written
 	}()
+	kind := uint16(unix.RTM_GETDCB)
+	if family == unix.NETLINK_GENERIC {
+		if kind, err = resolve(conn); err != nil {
+			return nil, failure(ctx, "CTRL_CMD_GETFAMILY", netdev, err)
+		}
+	}
+	var failures []error
 	for _, q := range questions() {
-		a := sockets[q.family]
-		if a == nil {
-			a = newAsker(ctx, r.dial, q.family)
-			sockets[q.family] = a
+		if q.family != family || kind == 0 || ctx.Err() != nil {
+			continue
 		}
-		found, err := a.ask(ctx, q, netdev)
-		counters = append(counters, found...)
-		if ended := ctx.Err(); ended != nil {
-			return counters, errors.Join(append(failures, fmt.Errorf("%s of %s: %w", q.name, netdev, ended))...)
+		reply, err := execute(conn, kind, q.request, func(e *netlink.AttributeEncoder) { q.ask(e, netdev) })
+		if err == nil {
+			var found []state.Counter
+			found, err = q.decode(reply)
+			counters = append(counters, found...)
 		}
-		if err != nil {
-			failures = append(failures, fmt.Errorf("%s of %s: %w", q.name, netdev, err))
-		}
+		failures = append(failures, failure(ctx, q.name, netdev, err))
 	}
 	return counters, errors.Join(failures...)
 }
 
-// An asker asks by one socket.
-type asker struct {
-	conn conn
-	err  error // why there is no socket, or no such family
-	stop func() bool
-	// interrupted is closed once the end of the context has reached the socket.
-	interrupted chan struct{}
-	family      uint16
+// failure returns why a question failed. That there is no answer is not an error.
+func failure(ctx context.Context, name, netdev string, err error) error {
+	if err == nil || errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENODEV) {
+		return nil
+	}
+	if ended := ctx.Err(); ended != nil {
+		err = ended
+	}
+	return fmt.Errorf("%s of %s: %w", name, netdev, err)
 }
 
-// newAsker opens a socket. What goes wrong is told to whoever asks by it.
-func newAsker(ctx context.Context, dial func(int) (conn, error), family int) *asker {
-	conn, err := dial(family)
-	if err != nil {
-		return &asker{err: err}
-	}
-	a := &asker{conn: conn, interrupted: make(chan struct{})}
-	a.stop = context.AfterFunc(ctx, func() {
-		// It fails only if the socket is closed.
-		_ = conn.SetReadDeadline(time.Unix(1, 0))
-		close(a.interrupted)
+// resolve asks for the number of ethtool's family. It is 0 for a kernel before Linux 5.6, which
+// does not have it.
+func resolve(conn conn) (uint16, error) {
+	reply, err := execute(conn, unix.GENL_ID_CTRL, [2]byte{unix.CTRL_CMD_GETFAMILY, genericVersion}, func(e *netlink.AttributeEncoder) {
+		e.String(unix.CTRL_ATTR_FAMILY_NAME, "ethtool")
 	})
-	if family == unix.NETLINK_GENERIC && ctx.Err() == nil {
-		a.family, a.err = a.resolve()
-	}
-	return a
-}
-
-// resolve asks for the number of ethtool's family, which a kernel before Linux 5.6 does not
-// have.
-func (a *asker) resolve() (uint16, error) {
-	reply, err := a.execute(familyRequest())
 	if errors.Is(err, os.ErrNotExist) {
-		return 0, syscall.EOPNOTSUPP
+		return 0, nil
 	}
 	if err != nil {
 		return 0, err
@@ -151,42 +136,23 @@ func (a *asker) resolve() (uint16, error) {
 	return decodeFamily(reply)
 }
 
-// ask asks one question. To get no answer because there is none is no error.
-func (a *asker) ask(ctx context.Context, q question, netdev string) ([]state.Counter, error) {
-	err := a.err
-	if err == nil {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		var reply netlink.Message
-		if reply, err = a.execute(q.request(a.family, netdev)); err == nil {
-			return q.decode(reply)
-		}
-	}
-	if errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENODEV) {
-		return nil, nil
-	}
-	return nil, err
-}
-
 // execute sends a request and returns the reply to it.
-func (a *asker) execute(m netlink.Message) (netlink.Message, error) {
-	replies, err := a.conn.Execute(m)
+func execute(conn conn, kind uint16, header [2]byte, ask func(*netlink.AttributeEncoder)) (reply netlink.Message, err error) {
+	e := netlink.NewAttributeEncoder()
+	ask(e)
+	data, err := e.Encode()
 	if err != nil {
-		return netlink.Message{}, err
+		return reply, err
+	}
+	replies, err := conn.Execute(netlink.Message{
+		Header: netlink.Header{Type: netlink.HeaderType(kind), Flags: netlink.Request},
+		Data:   append([]byte{header[0], header[1], 0, 0}, data...),
+	})
+	if err != nil {
+		return reply, err
 	}
 	if len(replies) != 1 {
-		return netlink.Message{}, fmt.Errorf("%w: %d messages in place of one", ErrMalformed, len(replies))
+		return reply, fmt.Errorf("%w: %d messages instead of one", ErrMalformed, len(replies))
 	}
 	return replies[0], nil
-}
-
-func (a *asker) close() {
-	if a.conn == nil {
-		return
-	}
-	if !a.stop() {
-		<-a.interrupted
-	}
-	_ = a.conn.Close() // nothing was written
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -91,6 +92,26 @@ func (c *fakeConn) Execute(m netlink.Message) ([]netlink.Message, error) {
 	return slices.Repeat([]netlink.Message{{Header: m.Header, Data: r.data}}, 1+r.more), nil
 }
 
+func attribute(kind uint16, data ...byte) []byte {
+	b, err := netlink.MarshalAttributes([]netlink.Attribute{{Type: kind, Data: data}})
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func number(kind uint16, value uint32) []byte {
+	return attribute(kind, binary.NativeEndian.AppendUint32(nil, value)...)
+}
+
+func text(kind uint16, value string) []byte { return attribute(kind, append([]byte(value), 0)...) }
+
+func nested(kind uint16, parts ...[]byte) []byte {
+	return attribute(unix.NLA_F_NESTED|kind, slices.Concat(parts...)...)
+}
+
+func of(kind uint16) []byte { return nested(kind, text(2, "eth0"), number(3, 0)) }
+
 func join(header []byte, attributes ...[]byte) []byte {
 	return slices.Concat(header, slices.Concat(attributes...))
 }
@@ -108,15 +129,15 @@ func familyReply(family uint16) []byte {
 }
 
 func pauseReply(statistics ...[]byte) []byte {
-	return join([]byte{22, 1, 0, 0}, header(1, "eth0", 0), attribute(2, 1), attribute(3, 0), attribute(4, 0), nested(5, statistics...))
+	return join([]byte{22, 1, 0, 0}, of(1), attribute(2, 1), attribute(3, 0), attribute(4, 0), nested(5, statistics...))
 }
 
 func fecReply(statistics ...[]byte) []byte {
-	return join([]byte{30, 1, 0, 0}, header(1, "eth0", 0), attribute(3, 1), number(4, 51), nested(5, statistics...))
+	return join([]byte{30, 1, 0, 0}, of(1), attribute(3, 1), number(4, 51), nested(5, statistics...))
 }
 
 func statsReply(groups ...[]byte) []byte {
-	return join([]byte{33, 1, 0, 0}, header(2, "eth0", 0), number(5, 0), slices.Concat(groups...))
+	return join([]byte{33, 1, 0, 0}, of(2), number(5, 0), slices.Concat(groups...))
 }
 
 func phy(statistics ...[]byte) []byte { return group(0, statistics...) }
@@ -159,15 +180,10 @@ func TestCounters(t *testing.T) {
 		"STATS_GET":        {data: statsReply(phy(nested(4, wide(0, 99))))},
 		"DCB_CMD_IEEE_GET": {data: pfcReply(pfc([8]uint64{3: 7, 7: 1 << 63}, [8]uint64{0: 2, 3: 8}))},
 	}
-	// but is everything but some replies.
+	// but is everything, with some other replies.
 	but := func(changes map[string]reply) map[string]reply {
-		all := map[string]reply{}
-		for name, r := range everything {
-			all[name] = r
-		}
-		for name, r := range changes {
-			all[name] = r
-		}
+		all := maps.Clone(everything)
+		maps.Copy(all, changes)
 		return all
 	}
 	pause := []string{"tx_pause_frames 11", "rx_pause_frames 12"}
@@ -192,7 +208,7 @@ func TestCounters(t *testing.T) {
 		}},
 		"no family":          {replies: but(map[string]reply{"family": {err: syscall.ENOENT}}), want: priorities},
 		"no FEC":             {replies: but(map[string]reply{"FEC_GET": {err: syscall.EOPNOTSUPP}}), want: slices.Concat(pause, symbols, priorities)},
-		"no statistics":      {replies: one("PAUSE_GET", join([]byte{22, 1, 0, 0}, header(1, "eth0", 0), attribute(2, 1)))},
+		"no statistics":      {replies: one("PAUSE_GET", join([]byte{22, 1, 0, 0}, of(1), attribute(2, 1)))},
 		"empty statistics":   {replies: but(map[string]reply{"PAUSE_GET": {data: pauseReply()}, "FEC_GET": {data: fecReply()}, "STATS_GET": {data: statsReply(phy())}, "DCB_CMD_IEEE_GET": {data: pfcReply(pfc([8]uint64{}, [8]uint64{}))}})},
 		"not set":            {replies: one("PAUSE_GET", pauseReply(wide(2, 1<<64-1), wide(3, 3))), want: []string{"rx_pause_frames 3"}},
 		"one of two":         {replies: one("PAUSE_GET", pauseReply(wide(2, 3))), want: []string{"tx_pause_frames 3"}},
@@ -218,13 +234,12 @@ func TestCounters(t *testing.T) {
 		},
 		"no generic netlink": {
 			replies: everything, dial: map[int]error{unix.NETLINK_GENERIC: syscall.EACCES}, want: priorities,
-			is:   []error{syscall.EACCES},
-			says: []string{"PAUSE_GET of eth0: permission denied", "FEC_GET of eth0: permission denied", "STATS_GET of eth0: permission denied"},
+			is: []error{syscall.EACCES}, says: []string{"counters of eth0: permission denied"},
 		},
 		"no rtnetlink": {replies: everything, dial: map[int]error{unix.NETLINK_ROUTE: syscall.EMFILE}, want: slices.Concat(pause, fec, symbols), is: []error{syscall.EMFILE}},
 		"no number of the family": {
 			replies: but(one("family", []byte{1, 2, 0, 0})), want: priorities, is: []error{ErrMalformed},
-			says: []string{"PAUSE_GET of eth0: malformed reply: the family 0", "FEC_GET of eth0: malformed reply: the family 0", "STATS_GET of eth0: malformed reply: the family 0"},
+			says: []string{"CTRL_CMD_GETFAMILY of eth0: malformed reply: the family 0"},
 		},
 		"another's reply":  {replies: one("PAUSE_GET", fecReply()), is: []error{ErrMalformed}, says: []string{"PAUSE_GET of eth0: malformed reply: it begins with 1e010000, not 16"}},
 		"another of DCB":   {replies: one("DCB_CMD_IEEE_GET", []byte{0, 22, 0, 0}), is: []error{ErrMalformed}},
@@ -234,7 +249,7 @@ func TestCounters(t *testing.T) {
 		"half a list":      {replies: one("FEC_GET", fecReply(wide(2, 1), attribute(3, 1, 2, 3, 4))), is: []error{ErrMalformed}, says: []string{"FEC_GET of eth0: malformed reply: 4 bytes are no list of counters"}},
 		"garbage in stats": {replies: one("STATS_GET", statsReply(phy(attribute(4, 1, 2, 3)))), is: []error{ErrMalformed}},
 		"short PFC":        {replies: one("DCB_CMD_IEEE_GET", pfcReply(make([]byte, 135))), is: []error{ErrMalformed}, says: []string{"DCB_CMD_IEEE_GET of eth0: malformed reply: 135 bytes, fewer than the 136 of a struct ieee_pfc"}},
-		"two messages":     {replies: map[string]reply{"PAUSE_GET": {data: pauseReply(wide(2, 1)), more: 1}}, is: []error{ErrMalformed}, says: []string{"PAUSE_GET of eth0: malformed reply: 2 messages in place of one"}},
+		"two messages":     {replies: map[string]reply{"PAUSE_GET": {data: pauseReply(wide(2, 1)), more: 1}}, is: []error{ErrMalformed}, says: []string{"PAUSE_GET of eth0: malformed reply: 2 messages instead of one"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &host{replies: test.replies, dial: test.dial}

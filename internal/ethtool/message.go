@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
@@ -61,68 +62,72 @@ const (
 // notSet is ETHTOOL_STAT_NOT_SET: the driver does not count that.
 const notSet = math.MaxUint64
 
-// attribute makes one.
-func attribute(kind uint16, data ...byte) []byte {
-	b := binary.NativeEndian.AppendUint16(nil, uint16(unix.SizeofNlAttr+len(data)))
-	b = binary.NativeEndian.AppendUint16(b, kind)
-	b = append(b, data...)
-	return append(b, make([]byte, -len(b)&3)...)
+// A question asks for counters of a network device.
+type question struct {
+	name   string
+	family int
+	// request and reply are how the messages begin: their command, and a version or family.
+	request [2]byte
+	reply   []byte
+	ask     func(e *netlink.AttributeEncoder, netdev string)
+	// read calls add with the counters in an attribute of the reply.
+	read func(ad *netlink.AttributeDecoder, add func(name string, value uint64))
 }
 
-func number(kind uint16, value uint32) []byte {
-	return attribute(kind, binary.NativeEndian.AppendUint32(nil, value)...)
-}
-
-func text(kind uint16, value string) []byte { return attribute(kind, append([]byte(value), 0)...) }
-
-func nested(kind uint16, parts ...[]byte) []byte {
-	var data []byte
-	for _, part := range parts {
-		data = append(data, part...)
+func questions() []question {
+	return []question{
+		{"PAUSE_GET", unix.NETLINK_GENERIC, [2]byte{commandPause, genericVersion}, []byte{commandPauseReply}, askWithStats, readPause},
+		{"FEC_GET", unix.NETLINK_GENERIC, [2]byte{commandFEC, genericVersion}, []byte{commandFECReply}, askWithStats, readFEC},
+		{"STATS_GET", unix.NETLINK_GENERIC, [2]byte{commandStats, genericVersion}, []byte{commandStatsReply}, askPHY, readPHY},
+		{
+			"DCB_CMD_IEEE_GET", unix.NETLINK_ROUTE, [2]byte{unix.AF_UNSPEC, commandIEEEGet}, []byte{unix.AF_UNSPEC, commandIEEEGet},
+			func(e *netlink.AttributeEncoder, netdev string) { e.String(attrDCBName, netdev) }, readPFC,
+		},
 	}
-	return attribute(unix.NLA_F_NESTED|kind, data...)
 }
 
-// generic makes a request of generic netlink.
-func generic(family uint16, command byte, attributes ...[]byte) netlink.Message {
-	data := []byte{command, genericVersion, 0, 0}
-	for _, a := range attributes {
-		data = append(data, a...)
+// header adds the part of a request that names the device and what is wanted.
+func header(e *netlink.AttributeEncoder, kind uint16, netdev string, flags uint32) {
+	e.Nested(kind, func(e *netlink.AttributeEncoder) error {
+		e.String(attrHeaderName, netdev)
+		e.Uint32(attrHeaderFlags, flags)
+		return nil
+	})
+}
+
+func askWithStats(e *netlink.AttributeEncoder, netdev string) {
+	header(e, attrRequestHeader, netdev, flagStats)
+}
+
+// askPHY asks for the group eth-phy alone, as a set of one bit.
+func askPHY(e *netlink.AttributeEncoder, netdev string) {
+	header(e, attrStatsHeader, netdev, 0)
+	e.Nested(attrStatsGroups, func(e *netlink.AttributeEncoder) error {
+		e.Uint32(attrBitsetSize, 1)
+		e.Uint32(attrBitsetValue, 1<<groupPHY)
+		e.Uint32(attrBitsetMask, 1<<groupPHY)
+		return nil
+	})
+}
+
+// decode returns the counters in a reply.
+func (q question) decode(m netlink.Message) (counters []state.Counter, err error) {
+	err = attributes(m, q.reply, func(ad *netlink.AttributeDecoder) {
+		q.read(ad, func(name string, value uint64) {
+			known := slices.ContainsFunc(counters, func(c state.Counter) bool { return c.Name == name })
+			if value != notSet && !known {
+				counters = append(counters, state.Counter{Group: state.GroupEthtool, Name: name, Value: value})
+			}
+		})
+	})
+	if err != nil {
+		return nil, err
 	}
-	return netlink.Message{Header: netlink.Header{Type: netlink.HeaderType(family), Flags: netlink.Request}, Data: data}
+	return counters, nil
 }
 
-func familyRequest() netlink.Message {
-	return generic(unix.GENL_ID_CTRL, unix.CTRL_CMD_GETFAMILY, text(unix.CTRL_ATTR_FAMILY_NAME, "ethtool"))
-}
-
-func pauseRequest(family uint16, netdev string) netlink.Message {
-	return generic(family, commandPause, header(attrRequestHeader, netdev, flagStats))
-}
-
-func fecRequest(family uint16, netdev string) netlink.Message {
-	return generic(family, commandFEC, header(attrRequestHeader, netdev, flagStats))
-}
-
-// statsRequest asks for the group eth-phy alone, as a set of one bit.
-func statsRequest(family uint16, netdev string) netlink.Message {
-	bits := number(attrBitsetValue, 1<<groupPHY)
-	return generic(family, commandStats, header(attrStatsHeader, netdev, 0),
-		nested(attrStatsGroups, number(attrBitsetSize, 1), bits, number(attrBitsetMask, 1<<groupPHY)))
-}
-
-// header is the part of a request that says of which device, and what more is wanted.
-func header(kind uint16, netdev string, flags uint32) []byte {
-	return nested(kind, text(attrHeaderName, netdev), number(attrHeaderFlags, flags))
-}
-
-func pfcRequest(_ uint16, netdev string) netlink.Message {
-	data := append([]byte{unix.AF_UNSPEC, commandIEEEGet, 0, 0}, text(attrDCBName, netdev)...)
-	return netlink.Message{Header: netlink.Header{Type: unix.RTM_GETDCB, Flags: netlink.Request}, Data: data}
-}
-
-// attributes calls visit with each attribute of a message behind its header, which begins
-// with these bytes.
+// attributes calls visit with each attribute of a message after its header, which begins with
+// these bytes.
 func attributes(m netlink.Message, begin []byte, visit func(*netlink.AttributeDecoder)) error {
 	if len(m.Data) < headerSize || string(m.Data[:len(begin)]) != string(begin) {
 		return fmt.Errorf("%w: it begins with %x, not %x", ErrMalformed, m.Data[:min(headerSize, len(m.Data))], begin)
@@ -140,13 +145,16 @@ func attributes(m netlink.Message, begin []byte, visit func(*netlink.AttributeDe
 	return nil
 }
 
-// each visits the attributes within one.
-func each(ad *netlink.AttributeDecoder, visit func(*netlink.AttributeDecoder)) {
+// within visits the attributes within one of a kind.
+func within(ad *netlink.AttributeDecoder, kind uint16, visit func(*netlink.AttributeDecoder)) {
+	if ad.Type() != kind {
+		return
+	}
 	ad.Nested(func(inner *netlink.AttributeDecoder) error {
 		for inner.Next() {
 			visit(inner)
 		}
-		return nil // its error is the decoder's
+		return nil // Nested returns the error of inner.
 	})
 }
 
@@ -165,128 +173,76 @@ func decodeFamily(m netlink.Message) (number uint16, err error) {
 	return number, nil
 }
 
-// counter appends a counter that the driver has.
-func counter(counters []state.Counter, name string, value uint64) []state.Counter {
-	if value == notSet {
-		return counters
-	}
-	return append(counters, state.Counter{Group: state.GroupEthtool, Name: name, Value: value})
+func readPause(ad *netlink.AttributeDecoder, add func(string, uint64)) {
+	within(ad, attrPauseStats, func(ad *netlink.AttributeDecoder) {
+		switch ad.Type() {
+		case attrPauseTx:
+			add("tx_pause_frames", ad.Uint64())
+		case attrPauseRx:
+			add("rx_pause_frames", ad.Uint64())
+		}
+	})
 }
 
-func decodePause(m netlink.Message) (counters []state.Counter, err error) {
-	tx, rx := uint64(notSet), uint64(notSet)
-	err = attributes(m, []byte{commandPauseReply}, func(ad *netlink.AttributeDecoder) {
-		if ad.Type() != attrPauseStats {
+// readFEC reads the first of each list of numbers, which is the sum of the lanes that follow
+// (fec_stats_recalc of net/ethtool/fec.c). The list is empty if the driver does not count it.
+func readFEC(ad *netlink.AttributeDecoder, add func(string, uint64)) {
+	within(ad, attrFECStats, func(ad *netlink.AttributeDecoder) {
+		name := ""
+		switch ad.Type() {
+		case attrFECCorrected:
+			name = "fec_corrected_blocks"
+		case attrFECUncorrectable:
+			name = "fec_uncorrectable_blocks"
+		default:
 			return
 		}
-		each(ad, func(ad *netlink.AttributeDecoder) {
-			switch ad.Type() {
-			case attrPauseTx:
-				tx = ad.Uint64()
-			case attrPauseRx:
-				rx = ad.Uint64()
+		ad.Do(func(b []byte) error {
+			if len(b)%8 != 0 {
+				return fmt.Errorf("%d bytes are no list of counters", len(b))
+			}
+			if len(b) > 0 {
+				add(name, binary.NativeEndian.Uint64(b))
+			}
+			return nil
+		})
+	})
+}
+
+// readPHY relies on the kernel's order: a group begins with its number (stats_put_stats of
+// net/ethtool/stats.c).
+func readPHY(ad *netlink.AttributeDecoder, add func(string, uint64)) {
+	group := uint32(math.MaxUint32)
+	within(ad, attrStatsGroup, func(ad *netlink.AttributeDecoder) {
+		if ad.Type() == attrGroupID {
+			group = ad.Uint32()
+		}
+		within(ad, attrGroupStat, func(ad *netlink.AttributeDecoder) {
+			if group == groupPHY && ad.Type() == statSymbolError {
+				add("symbol_errors_during_carrier", ad.Uint64())
 			}
 		})
 	})
-	if err != nil {
-		return nil, err
-	}
-	return counter(counter(nil, "tx_pause_frames", tx), "rx_pause_frames", rx), nil
 }
 
-// decodeFEC takes the first of each list of numbers, which is the sum of the lanes that
-// follow (fec_stats_recalc of net/ethtool/fec.c). The list is empty if the driver does not
-// count that.
-func decodeFEC(m netlink.Message) (counters []state.Counter, err error) {
-	corrected, uncorrectable := uint64(notSet), uint64(notSet)
-	err = attributes(m, []byte{commandFECReply}, func(ad *netlink.AttributeDecoder) {
-		if ad.Type() != attrFECStats {
+func readPFC(ad *netlink.AttributeDecoder, add func(string, uint64)) {
+	within(ad, attrIEEE, func(ad *netlink.AttributeDecoder) {
+		if ad.Type() != attrIEEEPFC {
 			return
 		}
-		first := func(value *uint64) func([]byte) error {
-			return func(b []byte) error {
-				if len(b)%8 != 0 {
-					return fmt.Errorf("%d bytes are no list of counters", len(b))
-				}
-				if len(b) > 0 {
-					*value = binary.NativeEndian.Uint64(b)
-				}
-				return nil
+		ad.Do(func(b []byte) error {
+			if len(b) < pfcSize {
+				return fmt.Errorf("%d bytes, fewer than the %d of a struct ieee_pfc", len(b), pfcSize)
 			}
-		}
-		each(ad, func(ad *netlink.AttributeDecoder) {
-			switch ad.Type() {
-			case attrFECCorrected:
-				ad.Do(first(&corrected))
-			case attrFECUncorrectable:
-				ad.Do(first(&uncorrectable))
+			for i := range priorities {
+				requests := binary.NativeEndian.Uint64(b[pfcRequests+8*i:])
+				indications := binary.NativeEndian.Uint64(b[pfcIndications+8*i:])
+				if requests != 0 || indications != 0 {
+					add(fmt.Sprintf("pfc_requests_prio%d", i), requests)
+					add(fmt.Sprintf("pfc_indications_prio%d", i), indications)
+				}
 			}
+			return nil
 		})
 	})
-	if err != nil {
-		return nil, err
-	}
-	return counter(counter(nil, "fec_corrected_blocks", corrected), "fec_uncorrectable_blocks", uncorrectable), nil
-}
-
-func decodeStats(m netlink.Message) (counters []state.Counter, err error) {
-	value := uint64(notSet)
-	err = attributes(m, []byte{commandStatsReply}, func(ad *netlink.AttributeDecoder) {
-		if ad.Type() != attrStatsGroup {
-			return
-		}
-		group, found := uint32(math.MaxUint32), uint64(notSet)
-		each(ad, func(ad *netlink.AttributeDecoder) {
-			switch ad.Type() {
-			case attrGroupID:
-				group = ad.Uint32()
-			case attrGroupStat:
-				each(ad, func(ad *netlink.AttributeDecoder) {
-					if ad.Type() == statSymbolError {
-						found = ad.Uint64()
-					}
-				})
-			}
-		})
-		if group == groupPHY {
-			value = found
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	return counter(nil, "symbol_errors_during_carrier", value), nil
-}
-
-func decodePFC(m netlink.Message) (counters []state.Counter, err error) {
-	err = attributes(m, []byte{unix.AF_UNSPEC, commandIEEEGet}, func(ad *netlink.AttributeDecoder) {
-		if ad.Type() != attrIEEE {
-			return
-		}
-		each(ad, func(ad *netlink.AttributeDecoder) {
-			if ad.Type() != attrIEEEPFC {
-				return
-			}
-			ad.Do(func(b []byte) error {
-				if len(b) < pfcSize {
-					return fmt.Errorf("%d bytes, fewer than the %d of a struct ieee_pfc", len(b), pfcSize)
-				}
-				counters = nil
-				for i := range priorities {
-					requests := binary.NativeEndian.Uint64(b[pfcRequests+8*i:])
-					indications := binary.NativeEndian.Uint64(b[pfcIndications+8*i:])
-					if requests == 0 && indications == 0 {
-						continue
-					}
-					counters = counter(counters, fmt.Sprintf("pfc_requests_prio%d", i), requests)
-					counters = counter(counters, fmt.Sprintf("pfc_indications_prio%d", i), indications)
-				}
-				return nil
-			})
-		})
-	})
-	if err != nil {
-		return nil, err
-	}
-	return counters, nil
 }
