@@ -40,6 +40,8 @@ match is not enough. Every counter, listed here or not, is available unchanged a
 - **A sum** adds all counters with that metric, if all exist.
 - **Levels** and peaks are not counters, though drivers list them as such, and feed no metric.
 
+Below, each source is followed by the counters that were read there.
+
 ## Metrics
 
 | metric | unit | | drivers |
@@ -61,37 +63,43 @@ match is not enough. Every counter, listed here or not, is available unchanged a
 		if t.Note != "" {
 			fmt.Fprintf(&b, "\n%s\n", t.Note)
 		}
+		head := "\n| counter | metric | bits | at maximum | counts |\n|---|---|---|---|---|\n"
+		sources := "\n"
 		for rows := range bySource(t.Rows) {
-			fmt.Fprintf(&b, "\nSource: %s\n", rows[0].Source)
-			var levels, never, raw []string
-			head := "\n| counter | metric | bits | at maximum | counts |\n|---|---|---|---|---|\n"
+			var fed, raw, levels, never []string
 			for _, r := range rows {
-				name := fmt.Sprintf("`%s/%s`", r.Group, r.Name)
-				if r.Group == state.GroupEthtool {
-					name = fmt.Sprintf("`%s`", r.Name) // which no file in sysfs has
-				}
+				name := "`" + r.Name + "`"
 				switch {
 				case r.Level:
 					levels = append(levels, fmt.Sprintf("%s (%s)", name, strings.TrimSuffix(r.Meaning, ".")))
 				case r.Meaning == "Nothing.":
 					never = append(never, name)
 				case r.Metric == "":
-					raw = append(raw, fmt.Sprintf("%s (%s bits, %s; %s)", name, width(r), end(r), strings.TrimSuffix(strings.TrimSpace(r.Meaning+" "+r.Raw), ".")))
+					raw = append(raw, fmt.Sprintf("%s (%s bits, %s: %s)", name, width(r), end(r), strings.TrimSuffix(r.Meaning+" "+r.Raw, ".")))
 				default:
-					fmt.Fprintf(&b, "%s| %s | %s | %s | %s | %s |\n", head, name, metric(r), width(r), end(r), strings.TrimSpace(r.Meaning+" "+r.Raw))
+					fed = append(fed, name)
+					if r.Group != state.GroupEthtool { // whose counters no file in sysfs has
+						name = fmt.Sprintf("`%s/%s`", r.Group, r.Name)
+					}
+					fmt.Fprintf(&b, "%s| %s | %s | %s | %s | %s |\n", head, name, metric(r), width(r), end(r), r.Meaning)
 					head = ""
 				}
 			}
-			if len(raw) > 0 {
-				fmt.Fprintf(&b, "\nWithout a metric: %s.\n", strings.ReplaceAll(strings.Join(raw, ", "), " Part of another counter)", " part of another counter)"))
+			sources += "- " + rows[0].Source
+			for _, list := range []struct {
+				title string
+				names []string
+			}{
+				{"For", fed}, {"Without a metric:", raw}, {"Levels:", levels},
+				{"Always 0, because the driver never sets them:", never},
+			} {
+				if len(list.names) > 0 {
+					sources += fmt.Sprintf(" %s %s.", list.title, strings.Join(list.names, ", "))
+				}
 			}
-			if len(levels) > 0 {
-				fmt.Fprintf(&b, "\nLevels: %s.\n", strings.Join(levels, ", "))
-			}
-			if len(never) > 0 {
-				fmt.Fprintf(&b, "\nAlways 0, because the driver never sets them: %s.\n", strings.Join(never, ", "))
-			}
+			sources += "\n"
 		}
+		b.WriteString(sources)
 	}
 	return b.String()
 }
