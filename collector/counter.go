@@ -50,7 +50,7 @@ func isRare(metric string) bool {
 func addCounters(b *builder, name string, r *state.Hardware) {
 	for i := range r.Ports {
 		p := &r.Ports[i]
-		for _, v := range counters.Of(r.Table, p.LinkLayer, p.Counters) {
+		for _, v := range counters.Values(r.Table, p.LinkLayer, p.Counters) {
 			addCounted(b, name, strconv.Itoa(p.Number), v)
 		}
 	}

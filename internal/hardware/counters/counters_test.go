@@ -31,7 +31,7 @@ func join(groups ...[]state.Counter) []state.Counter {
 // have one.
 func values(table string, c []state.Counter) map[string]uint64 {
 	got := make(map[string]uint64)
-	for _, v := range counters.Of(table, "", c) {
+	for _, v := range counters.Values(table, "", c) {
 		name := v.Metric
 		if v.Priority != "" {
 			name += " " + v.Priority
@@ -161,7 +161,7 @@ func TestSaturated(t *testing.T) {
 		if got := counters.Saturated(c.table, c.counter); got != c.saturated {
 			t.Errorf("%s: saturated %v, want %v", name, got, c.saturated)
 		}
-		told := len(counters.Of(c.table, "", []state.Counter{c.counter})) == 1
+		told := len(counters.Values(c.table, "", []state.Counter{c.counter})) == 1
 		if want := !c.saturated && c.counter.Value != 1<<62; told != want {
 			t.Errorf("%s: %s is told: %v, want %v", name, c.metric, told, want)
 		}

@@ -200,7 +200,7 @@ func TestDrivers(t *testing.T) {
 			link = "Ethernet"
 		}
 		got := make(map[string]string)
-		for _, v := range counters.Of(c.table, link, all) {
+		for _, v := range counters.Values(c.table, link, all) {
 			metric := strings.TrimSuffix(strings.TrimPrefix(v.Metric, "rdma_port_"), "_total")
 			if got[metric] != "" {
 				t.Errorf("%s: %s is fed twice", name, metric)

@@ -6,19 +6,13 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// Why a counter feeds no metric, where that is the same of many.
+// Reasons for which many counters feed no metric.
 const (
-	// rawKind: nothing was left out.
-	rawKind = "No metric for this."
-	// rawPart: it is counted in another row.
-	rawPart = "Part of another counter."
-	// rawLevel: it is no counter.
-	rawLevel = "A level, or a peak."
-	// rawDevice: the metrics are of ports.
-	rawDevice = "Counts for the device; the metrics are for ports."
-	// rawUnclear: the source has a name and no more.
-	rawUnclear = "Undocumented."
-	// rawOptional: the metrics are to be there from the start.
+	rawKind     = "No metric for this."
+	rawPart     = "Part of another counter."
+	rawLevel    = "A level, or a peak."
+	rawDevice   = "Counts for the device; the metrics are for ports."
+	rawUnclear  = "Undocumented."
 	rawOptional = "Counts only while switched on."
 )
 
@@ -31,7 +25,7 @@ func Tables() []Table {
 	return tables
 }
 
-// A driver is one that has rows of its own.
+// A driver has rows of its own. Tables are made when they are needed.
 type driver struct {
 	name  string
 	table func() Table
@@ -40,24 +34,11 @@ type driver struct {
 // drivers returns them in the order of their names.
 func drivers() []driver {
 	return []driver{
-		{"bnxt_re", bnxt},
-		{"cxgb4", cxgb4},
-		{"efa", efa},
-		{"erdma", erdma},
-		{"hfi1", hfi1},
-		{"hns", hns},
-		{"ionic", ionic},
-		{"irdma", irdma},
-		{"mana", mana},
-		{"mlx4", mlx4},
-		{"mlx5", mlx5},
-		{"ocrdma", ocrdma},
-		{"qib", qib},
-		{"rxe", rxe},
+		{"bnxt_re", bnxt}, {"cxgb4", cxgb4}, {"efa", efa}, {"erdma", erdma}, {"hfi1", hfi1}, {"hns", hns}, {"ionic", ionic},
+		{"irdma", irdma}, {"mana", mana}, {"mlx4", mlx4}, {"mlx5", mlx5}, {"ocrdma", ocrdma}, {"qib", qib}, {"rxe", rxe},
 	}
 }
 
-// read sets where rows were read.
 func read(source string, rows ...Row) []Row {
 	for i := range rows {
 		rows[i].Source = source
@@ -65,12 +46,12 @@ func read(source string, rows ...Row) []Row {
 	return rows
 }
 
-// hw returns a counter of hw_counters that counts what a metric does, in its unit.
+// hw returns a counter of hw_counters that counts the same as a metric, in its unit.
 func hw(name, metric string, width int, meaning string) Row {
 	return Row{Group: state.GroupHardware, Name: name, Metric: metric, Factor: 1, Width: width, Meaning: meaning}
 }
 
-// term returns one of the counters of hw_counters whose sum is what a metric counts.
+// term returns one of the counters of hw_counters whose sum feeds a metric.
 func term(name, metric, meaning string) Row {
 	r := hw(name, metric, 64, meaning)
 	r.Sum = true
@@ -82,26 +63,26 @@ func raw(name string, width int, meaning, why string) Row {
 	return Row{Group: state.GroupHardware, Name: name, Factor: 1, Width: width, Meaning: meaning, Raw: why}
 }
 
-// level returns what is among hw_counters and is no counter.
+// level returns a gauge or high-water mark in hw_counters.
 func level(name, meaning string) Row {
 	r := raw(name, 64, meaning, rawLevel)
 	r.Level = true
 	return r
 }
 
-// pma returns a counter of counters/, which stays at all ones.
+// pma returns a counter of counters/, which stays at all ones once it is full.
 func pma(name, metric string, width int, meaning string) Row {
 	return Row{Group: state.GroupPort, Name: name, Metric: metric, Factor: 1, Width: width, Saturates: true, Meaning: meaning}
 }
 
-// pmaRaw returns one that feeds no metric.
+// pmaRaw returns a counter of counters/ that feeds no metric.
 func pmaRaw(name string, width int, meaning, why string) Row {
 	r := pma(name, "", width, meaning)
 	r.Raw = why
 	return r
 }
 
-// never returns one that a driver leaves as it is: a zero that means nothing would be shown.
+// never returns a counter that the driver never sets. Its zero means nothing.
 func never(name string, width int) Row {
 	return pmaRaw(name, width, "Nothing.", "Always 0: the driver never sets it.")
 }
@@ -113,8 +94,7 @@ func traffic(name, metric string, factor uint64, meaning string) Row {
 	return r
 }
 
-// wrapping returns a row of counters/ that begins anew at 0 instead of staying at all
-// ones.
+// wrapping makes a row of counters/ wrap to 0 instead of staying at all ones.
 func wrapping(r Row) Row {
 	r.Saturates, r.Narrow = false, 0
 	return r
