@@ -13,7 +13,7 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// maxCounters is how many counters of a group are read.
+// maxCounters limits the counters of a group that are read.
 const maxCounters = 512
 
 // counters reads the groups of counters of a port.
@@ -24,15 +24,15 @@ func (d *device) counters(p *state.HardwarePort, dir string) {
 		p.Refused = append(p.Refused, refused...)
 	}
 	read(state.GroupPort)
-	if told := d.statistics(p.Number); len(told) > 0 {
-		p.Counters = append(p.Counters, told...)
+	if found := d.statistics(p.Number); len(found) > 0 {
+		p.Counters = append(p.Counters, found...)
 	} else {
 		read(state.GroupHardware)
 	}
 	p.Counters = append(p.Counters, d.ethtool(p)...)
 }
 
-// statistics returns what the kernel tells over netlink of the counters of a port.
+// statistics returns the counters of a port that the kernel reports over netlink.
 func (d *device) statistics(port int) []state.Counter {
 	if d.Statistics == nil || d.skips(Group{Port: port, Group: state.GroupHardware}) {
 		return nil
@@ -41,14 +41,13 @@ func (d *device) statistics(port int) []state.Counter {
 		return nil
 	}
 	defer d.end()
-	told, err := d.Statistics.Statistics(d.ctx, d.Device, port)
+	found, err := d.Statistics.Statistics(d.ctx, d.Device, port)
 	if err != nil {
-		return nil // sysfs says what is the matter
+		return nil // Reading sysfs will show why.
 	}
-	return valid(told, state.GroupHardware)
+	return valid(found, state.GroupHardware)
 }
 
-// ethtool returns the counters of a port's network device.
 func (d *device) ethtool(p *state.HardwarePort) []state.Counter {
 	if d.Ethtool == nil || p.Ifindex == 0 || d.skips(Group{Port: p.Number, Group: state.GroupEthtool}) {
 		return nil
@@ -57,16 +56,15 @@ func (d *device) ethtool(p *state.HardwarePort) []state.Counter {
 		return nil
 	}
 	defer d.end()
-	told, _ := d.Ethtool.Counters(d.ctx, p.Netdev) // most have only some of the families
-	return valid(told, state.GroupEthtool)
+	found, _ := d.Ethtool.Counters(d.ctx, p.Netdev) // Most drivers have only some of them.
+	return valid(found, state.GroupEthtool)
 }
 
-// valid returns those of some counters whose names can be shown, each name once, as
-// counters of a group.
-func valid(told []state.Counter, group state.CounterGroup) []state.Counter {
-	counters := make([]state.Counter, 0, min(len(told), maxCounters))
+// valid returns the counters whose names can be shown, each name once, as counters of a group.
+func valid(found []state.Counter, group state.CounterGroup) []state.Counter {
+	counters := make([]state.Counter, 0, min(len(found), maxCounters))
 	seen := make(map[string]bool)
-	for _, c := range told {
+	for _, c := range found {
 		if !isName(c.Name) || seen[c.Name] || len(counters) == maxCounters {
 			continue
 		}
@@ -77,12 +75,11 @@ func valid(told []state.Counter, group state.CounterGroup) []state.Counter {
 	return counters
 }
 
-// skips tells whether a group of counters is left alone.
 func (d *device) skips(g Group) bool { return slices.Contains(d.Skip, g) }
 
-// group reads a group of counters from its directory. A driver that may not tell, as that
-// of a restricted function, refuses each one, and writes a line to the kernel's log each
-// time. So the group ends with the first that is refused. refused has one element at most.
+// group reads a group of counters from its directory. Some drivers, as of a restricted function,
+// refuse each counter and write a line to the kernel's log each time, so the group ends with the
+// first that is refused. refused has at most one element.
 func (d *device) group(g Group, dir string) (counters []state.Counter, refused []state.RefusedCounters) {
 	if d.skips(g) {
 		return nil, nil
@@ -92,7 +89,7 @@ func (d *device) group(g Group, dir string) (counters []state.Counter, refused [
 		return nil, nil // not every driver has each group
 	}
 	for _, name := range names {
-		// The lifespan says how long the kernel keeps what it read.
+		// The lifespan is how long the kernel caches the counters.
 		if name == "lifespan" || !isName(name) || len(counters) == maxCounters {
 			continue
 		}
@@ -116,11 +113,10 @@ func (d *device) group(g Group, dir string) (counters []state.Counter, refused [
 	return counters, refused
 }
 
-// errNotCounted is what a file says that is there for a counter that the device has not.
+// errNotCounted is the error of a file for a counter that the device does not have.
 var errNotCounted = errors.New("is not counted")
 
-// counter reads a counter: a number, decimal or, as some drivers print it, in hexadecimal
-// digits after 0x.
+// counter reads a number, which is decimal or, with some drivers, hexadecimal after 0x.
 func (d *device) counter(path string) (uint64, error) {
 	content, err := d.file(path)
 	if err != nil {
@@ -141,7 +137,7 @@ func (d *device) counter(path string) (uint64, error) {
 	return n, nil
 }
 
-// cause returns what an error says without the path.
+// cause returns the text of an error without the path.
 func cause(err error) string {
 	var path *fs.PathError
 	if errors.As(err, &path) {
@@ -150,8 +146,7 @@ func cause(err error) string {
 	return err.Error()
 }
 
-// isName tells whether a name is one that a driver would give a counter: ASCII that can be
-// seen.
+// isName reports whether a text is a plausible name of a counter: printable ASCII.
 func isName(s string) bool {
 	return s != "" && len(s) <= maxText && !strings.ContainsFunc(s, func(c rune) bool {
 		return c < ' ' || c > '~' || c == '"' || c == '\\'

@@ -1,11 +1,11 @@
-// Package hardware reads what the kernel tells of an RDMA device without anybody opening
-// it: the counters of its driver, its ports and their addresses, where it is in the host,
-// and the interrupts that serve its completion vectors. It reads sysfs and procfs, and
-// asks whoever it is given for what only netlink has. It writes nothing.
+// Package hardware reads what the kernel reports about an RDMA device without opening it: the
+// counters of its driver, its ports and their addresses, its place in the host, and the
+// interrupts that serve its completion vectors. It reads sysfs and procfs. Values that only
+// netlink has come through interfaces. It writes nothing.
 //
-// Some of these files make the driver ask the firmware, which can take long, or for ever.
-// A read that hangs cannot be stopped, only named: see [Options].Reading. So whoever
-// calls Read does so in a process, or at least a goroutine, that can be left behind.
+// Some of these files make the driver ask the firmware, which can take long, or hang. A read that
+// hangs cannot be stopped, only named: see [Options].Reading. Callers must run Read in a process,
+// or at least a goroutine, that can be abandoned.
 package hardware
 
 import (
@@ -24,38 +24,35 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// Statistics are counters that the kernel tells over netlink, as rdma statistic shows
-// them.
+// Statistics reads counters over netlink, as rdma statistic shows them.
 type Statistics interface {
-	// Statistics returns the counters of a port by the driver's names, the optional ones
-	// that are switched on among them. An error means that the port has none there; sysfs
-	// is read then.
+	// Statistics returns the counters of a port by the driver's names, including optional ones
+	// that are enabled. If it fails, sysfs is read.
 	Statistics(ctx context.Context, device string, port int) ([]state.Counter, error)
 }
 
-// Netdevs are the network devices of ports that the kernel tells over netlink, as rdma link
-// shows them.
+// Netdevs finds network devices of ports over netlink, as rdma link shows them.
 type Netdevs interface {
-	// Netdev returns the name of that of a port in the caller's network namespace; empty if
-	// there is none.
+	// Netdev returns the name of a port's network device in the caller's network namespace. It
+	// is empty if the port has none there.
 	Netdev(ctx context.Context, device string, port int) (string, error)
 }
 
-// Ethtool are counters of a network device, as ethtool shows them.
+// Ethtool reads counters of a network device, as ethtool shows them.
 type Ethtool interface {
-	// Counters returns those of a network device in the caller's network namespace. What
-	// it returns beside an error counts.
+	// Counters returns the counters of a network device in the caller's network namespace.
+	// Counters that are returned with an error are valid.
 	Counters(ctx context.Context, netdev string) ([]state.Counter, error)
 }
 
 // Parts are the parts of a device that can be left out.
 type Parts struct {
-	// Counters are those of device and ports, Adapter is which adapter it is and where,
-	// with the temperatures of its modules, and GIDs are the addresses of its ports.
+	// Counters are those of device and ports. Adapter is its identity and place, with the
+	// temperatures of its modules. GIDs are the addresses of its ports.
 	Counters, Adapter, GIDs bool
-	// Interrupts are those that serve completion vectors, with the processors on which
-	// they run. InterruptCounts are how often they came and where they may run, which
-	// takes half of the files.
+	// Interrupts are those that serve completion vectors, with the CPUs on which they run.
+	// InterruptCounts are how often they occurred and where they may run, which takes half of
+	// the files.
 	Interrupts, InterruptCounts bool
 }
 
@@ -65,35 +62,32 @@ type Group struct {
 	Group state.CounterGroup
 }
 
-// Options say what is read, and where.
+// Options selects what is read, and from where.
 type Options struct {
-	// Sysfs and Procfs are where these file systems are; /sys and /proc if empty.
+	// Sysfs and Procfs are the mount points of these file systems. Empty means /sys and /proc.
 	Sysfs, Procfs string
 	// Device is the name of the device, in /sys/class/infiniband.
 	Device string
-	// Driver is the name of its driver as rdma-core has it, such as mlx5 or rxe, if it is
-	// known. The driver of the bus, which sysfs has, is that of the network device in the
-	// case of software.
+	// Driver is the name of its driver in rdma-core, such as mlx5 or rxe, if known. For an
+	// emulated device, the driver of the bus in sysfs is that of the network device.
 	Driver string
 	// Without are the parts that are not read.
 	Without Parts
-	// Skip are groups of counters that are not read, because the kernel refused them not
-	// long ago.
+	// Skip are groups of counters that are not read, because the kernel refused them recently.
 	Skip []Group
-	// Statistics and Ethtool are asked for counters, and Netdevs for what sysfs does not
-	// tell, if they are not nil.
+	// Statistics and Ethtool return counters, and Netdevs network devices that sysfs does not
+	// show. Each may be nil.
 	Statistics Statistics
 	Ethtool    Ethtool
 	Netdevs    Netdevs
-	// Reading, if it is not nil, has the file that is being read, or what is being asked
-	// for; nil between two of them.
+	// Reading, if not nil, holds the file or request that is being read. It holds nil between
+	// two of them.
 	Reading *atomic.Pointer[string]
 }
 
-// Read reads a device. What cannot be read is missing in what it returns; of a group of
-// counters that is refused, state.HardwarePort.Refused tells. Failure is set if the device
-// is not there, or is gone by the end, or if ctx ended before everything was read; Late, too,
-// if that was its deadline.
+// Read reads a device. Values that cannot be read are absent. Refused groups of counters are in
+// state.HardwarePort.Refused. Failure is set if the device is missing, or has been removed by the
+// end, or if ctx ended before everything was read. Late is set, too, if that was its deadline.
 func Read(ctx context.Context, o Options) state.Hardware {
 	h := state.Hardware{Device: o.Device, Identity: state.Adapter{NUMANode: -1}}
 	if o.Device == "" || o.Device != filepath.Base(o.Device) || strings.HasPrefix(o.Device, ".") {
@@ -111,7 +105,6 @@ func Read(ctx context.Context, o Options) state.Hardware {
 		Options: o,
 		dir:     filepath.Join(o.Sysfs, "class/infiniband", o.Device),
 	}
-	defer d.close()
 	ports, err := d.portNumbers()
 	if err == nil {
 		ports = slices.DeleteFunc(ports, func(n int) bool { return n < 1 || n > math.MaxUint16 })
@@ -119,7 +112,7 @@ func Read(ctx context.Context, o Options) state.Hardware {
 		_, err = d.list(filepath.Join(d.dir, "ports"), 1)
 	}
 	switch {
-	// What ends once all was read takes nothing from it.
+	// A context that ends once everything was read does no harm.
 	case d.stopped != "":
 		h.Failure = fmt.Sprintf("stopped before %s was read: %v", d.stopped, context.Cause(ctx))
 		if h.Late = errors.Is(ctx.Err(), context.DeadlineExceeded); h.Late {
@@ -131,8 +124,7 @@ func Read(ctx context.Context, o Options) state.Hardware {
 	return h
 }
 
-// The kernel shows a device before its ports, and takes the ports away first. That is over
-// soon.
+// The kernel shows a device shortly before its ports, and removes the ports first.
 const (
 	portsPause = 20 * time.Millisecond
 	portsTries = 50
@@ -143,7 +135,10 @@ func (d *device) portNumbers() ([]int, error) {
 	path := filepath.Join(d.dir, "ports")
 	for try := 1; ; try++ {
 		ports, err := d.numbers(path)
-		if !errors.Is(err, fs.ErrNotExist) || try == portsTries || !d.exists() {
+		if !errors.Is(err, fs.ErrNotExist) || try == portsTries {
+			return ports, err
+		}
+		if _, gone := d.list(d.dir, 1); gone != nil {
 			return ports, err
 		}
 		select {
@@ -153,14 +148,8 @@ func (d *device) portNumbers() ([]int, error) {
 	}
 }
 
-// exists tells whether the device is there.
-func (d *device) exists() bool {
-	_, err := d.list(d.dir, 1)
-	return err == nil
-}
-
-// maxPorts is how many ports of a device are read. Adapters have four at most; what has
-// hundreds is an eswitch, whose further ports are those of virtual functions.
+// maxPorts limits the ports of a device that are read. Adapters have at most four. An eswitch has
+// hundreds, of virtual functions.
 const maxPorts = 32
 
 // device is a device while it is read.
@@ -169,15 +158,14 @@ type device struct {
 	Options
 	// dir is its directory in sysfs.
 	dir string
-	// function is the directory of its PCI function, with no symbolic links in it; empty
-	// if it has none. subfunction tells that it shares this with other devices.
+	// function is the directory of its PCI function, without symbolic links. It is empty if the
+	// device has none. subfunction is true if it shares the function with other devices.
 	function    string
 	subfunction bool
-	// ports is how many ports it has.
+	// ports is the number of its ports.
 	ports int
 }
 
-// read reads all of a device.
 func (d *device) read(h *state.Hardware, ports []int) {
 	d.ports = len(ports)
 	d.findFunction()
@@ -199,12 +187,11 @@ func (d *device) read(h *state.Hardware, ports []int) {
 	}
 }
 
-// software tells whether the device is one that the kernel makes up on a network device.
+// software reports whether the kernel emulates the device on a network device.
 func (d *device) software() bool {
 	return d.Driver == "rxe" || d.Driver == "siw"
 }
 
-// driver returns the name of the driver.
 func (d *device) driver() string {
 	if d.function != "" {
 		if link := d.link(filepath.Join(d.function, "driver")); isWord(link) {

@@ -10,7 +10,7 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// The types of addresses, as state.GID has them.
+// Types and families of state.GID.
 const (
 	typeIB     = "ib"
 	typeRoCEv1 = "roce_v1"
@@ -19,9 +19,8 @@ const (
 	familyIPv6 = "ipv6"
 )
 
-// gids reads the addresses of a port.
 func (d *device) gids(p *state.HardwarePort, dir string) {
-	// iWARP has the MAC address there, which is no address of a port.
+	// iWARP has the MAC address there.
 	if kind, err := d.text(filepath.Join(d.dir, "node_type")); err == nil && strings.HasSuffix(kind, "RNIC") {
 		return
 	}
@@ -59,7 +58,7 @@ func (d *device) gid(dir string, index int, linkLayer string) (state.GID, bool) 
 	if ip.Is4In6() {
 		g.Family = familyIPv4
 	}
-	// The file of an address that went away meanwhile refuses to be read.
+	// The file of an address that was just removed cannot be read.
 	kind, err := d.text(filepath.Join(dir, "gid_attrs/types", name))
 	switch {
 	case err == nil && kind == "RoCE v2":

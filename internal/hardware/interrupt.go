@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// maxInterrupts is as many as MSI-X allows a function.
+	// maxInterrupts is the limit of MSI-X for a function.
 	maxInterrupts = 2048
-	// maxProcessors is as many as Linux can have.
-	maxProcessors = 8192
-	// maxList is how long a list of processors may be, in bytes.
+	// maxCPUs is the limit of Linux.
+	maxCPUs = 8192
+	// maxList limits the length of a list of CPUs, in bytes.
 	maxList = 1024
 )
 
 // interrupts reads the interrupts that serve the completion vectors of the device.
 func (d *device) interrupts() []state.Interrupt {
-	// What serves a subfunction is shared with others, and does not say for whom it is.
+	// The interrupts of a subfunction are shared with others.
 	if d.function == "" || d.subfunction {
 		return nil
 	}
@@ -36,8 +36,7 @@ func (d *device) interrupts() []state.Interrupt {
 		name := d.action(irq)
 		vector := completionVector(name)
 		if vector == unnumbered {
-			// An older irdma gives no numbers. Its vectors are in the order of their
-			// interrupts.
+			// Older irdma has no numbers. Its vectors are in the order of their interrupts.
 			vector = len(all)
 		}
 		if vector < 0 || taken[vector] {
@@ -49,7 +48,8 @@ func (d *device) interrupts() []state.Interrupt {
 	if len(all) == 0 {
 		return nil
 	}
-	isolated := d.processors(filepath.Join(d.Sysfs, "devices/system/cpu/isolated"))
+	list, _ := d.file(filepath.Join(d.Sysfs, "devices/system/cpu/isolated")) // None are isolated without it.
+	isolated := parseCPUs(strings.TrimSpace(list))
 	for i := range all {
 		d.interrupt(&all[i], isolated)
 	}
@@ -57,13 +57,13 @@ func (d *device) interrupts() []state.Interrupt {
 	return all
 }
 
-// action returns the name that the driver gave an interrupt; empty if it is not known.
+// action returns the name that the driver gave an interrupt. It is empty if unknown.
 func (d *device) action(irq int) string {
 	number := strconv.Itoa(irq)
 	if name, err := d.text(filepath.Join(d.Sysfs, "kernel/irq", number, "actions")); err == nil {
 		return name
 	}
-	// The kernel makes a directory for each action, beside the files of the interrupt.
+	// The kernel makes a directory for each action, next to the files of the interrupt.
 	names, err := d.list(filepath.Join(d.Procfs, "irq", number), maxEntries)
 	if err != nil {
 		return ""
@@ -76,12 +76,12 @@ func (d *device) action(irq int) string {
 	return ""
 }
 
-// interrupt reads where an interrupt may run, where it does, and how often it came.
+// interrupt reads where an interrupt may run, where it runs, and how often it occurred.
 func (d *device) interrupt(i *state.Interrupt, isolated map[int]bool) {
 	number := strconv.Itoa(i.IRQ)
 	affinity := func(name string) string {
 		s, err := d.file(filepath.Join(d.Procfs, "irq", number, name))
-		if s = strings.TrimSpace(s); err != nil || len(s) > maxList || len(parseProcessors(s)) == 0 {
+		if s = strings.TrimSpace(s); err != nil || len(s) > maxList || len(parseCPUs(s)) == 0 {
 			return ""
 		}
 		return s
@@ -90,11 +90,7 @@ func (d *device) interrupt(i *state.Interrupt, isolated map[int]bool) {
 	if i.Effective == "" || !d.Without.InterruptCounts {
 		i.CPUs = affinity("smp_affinity_list")
 	}
-	runs := i.Effective
-	if runs == "" {
-		runs = i.CPUs
-	}
-	on := parseProcessors(runs)
+	on := parseCPUs(cmp.Or(i.Effective, i.CPUs))
 	i.Isolated = len(on) > 0
 	for cpu := range on {
 		i.Isolated = i.Isolated && isolated[cpu]
@@ -111,22 +107,13 @@ func (d *device) interrupt(i *state.Interrupt, isolated map[int]bool) {
 			i.Count += n
 		}
 	}
-	// The kernel counts 32 bits of each processor. The sum of them begins anew where they do,
-	// or it would fall back whenever one of several processors does.
+	// The kernel counts 32 bits for each CPU. The sum wraps at 32 bits, too. Otherwise it would
+	// decrease whenever the count of one CPU wraps.
 	i.Count &= math.MaxUint32
 }
 
-// processors returns the processors that a file lists.
-func (d *device) processors(path string) map[int]bool {
-	content, err := d.file(path)
-	if err != nil {
-		return nil
-	}
-	return parseProcessors(strings.TrimSpace(content))
-}
-
-// parseProcessors returns the processors of a list such as 0-3,8; none if it is malformed.
-func parseProcessors(s string) map[int]bool {
+// parseCPUs returns the CPUs in a list such as 0-3,8. There are none if it is malformed.
+func parseCPUs(s string) map[int]bool {
 	if s == "" {
 		return nil
 	}
@@ -138,7 +125,7 @@ func parseProcessors(s string) map[int]bool {
 		}
 		from, err := strconv.ParseUint(first, 10, 16)
 		to, err2 := strconv.ParseUint(last, 10, 16)
-		if err != nil || err2 != nil || from > to || to >= maxProcessors {
+		if err != nil || err2 != nil || from > to || to >= maxCPUs {
 			return nil
 		}
 		for cpu := int(from); cpu <= int(to); cpu++ {
@@ -148,21 +135,20 @@ func parseProcessors(s string) map[int]bool {
 	return all
 }
 
-// What completionVector returns for a name that is of no completion vector, and for one
-// that does not say of which.
+// Results of completionVector for the name of no completion vector, and of one without a number.
 const (
 	none       = -1
 	unnumbered = -2
 )
 
-// completionVector returns the completion vector that an interrupt serves, by the name
-// that its driver gave it. The names were read in the drivers' source:
+// completionVector returns the completion vector that an interrupt serves, by the name that its
+// driver gave it. The names are from the drivers' source:
 //
 //	mlx5_compK@pci:ADDRESS      mlx5_core/pci_irq.c irq_set_name; the vector is K
-//	mlx4-N@ADDRESS              mlx4/eq.c mlx4_assign_eq; N counts queue 0, which is none
+//	mlx4-N@ADDRESS              mlx4/eq.c mlx4_assign_eq; N includes queue 0, which is no vector
 //	bnxt_re-nq-K@pci:ADDRESS    bnxt_re/qplib_fp.c bnxt_qplib_nq_start_irq; bnxt_qplib_nq-K
-//	                            in older kernels. Which of them serves a completion queue
-//	                            the driver may choose by itself
+//	                            in older kernels. The driver may choose which of them serves a
+//	                            completion queue
 //	irdma-ADDRESS-CEQ-K         irdma/hw.c irdma_cfg_ceq_vector; AEQCEQ-0 where the first
 //	                            is shared; CEQ and AEQCEQ in older kernels
 //	hns-ADDRESS-ceq-K           hns/hns_roce_hw_v2.c __hns_roce_request_irq; hns-ceq-K
@@ -189,7 +175,6 @@ func completionVector(name string) int {
 	return none
 }
 
-// vectorNumber returns the vector of a number, which may count from 1.
 func vectorNumber(s string, fromOne bool) int {
 	n, err := strconv.ParseUint(s, 10, 12)
 	if err != nil || fromOne && n == 0 {

@@ -8,17 +8,16 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// maxVFs is more than the virtual functions that a function can have, 65535 by the
-// specification.
-const maxVFs = 1 << 16
+const (
+	// maxVFs is above the 65535 virtual functions that the specification allows.
+	maxVFs = 1 << 16
+	// maxNodes is above the number of NUMA nodes that Linux supports.
+	maxNodes = 1 << 11
+	// maxDepth limits the bridges on the way to the root of the bus.
+	maxDepth = 64
+)
 
-// maxNodes is more than the nodes of memory that Linux can have.
-const maxNodes = 1 << 11
-
-// maxDepth is how many bridges are passed on the way to the root of the bus.
-const maxDepth = 64
-
-// isPCI tells whether a name is the address of a PCI function, such as 0000:3b:00.0.
+// isPCI reports whether a name is the address of a PCI function, such as 0000:3b:00.0.
 func isPCI(name string) bool {
 	domain, rest, ok := strings.Cut(name, ":")
 	if !ok || len(domain) < 4 || len(domain) > 8 || len(rest) != len("3b:00.0") || rest[2] != ':' || rest[5] != '.' {
@@ -32,13 +31,13 @@ func isPCI(name string) bool {
 	return true
 }
 
-// slot returns the address of a function without its last part: what sits in a slot.
+// slot returns the address of a device in a slot, which is that of its function without the last
+// part.
 func slot(path string) string {
 	address, _, _ := strings.Cut(filepath.Base(path), ".")
 	return address
 }
 
-// adapter reads which adapter the device is, and where.
 func (d *device) adapter() state.Adapter {
 	a := state.Adapter{NUMANode: -1}
 	a.BoardID, _ = d.text(filepath.Join(d.dir, "board_id"))
@@ -61,8 +60,8 @@ func (d *device) adapter() state.Adapter {
 	return a
 }
 
-// role finds out what the function is with regard to SR-IOV, and returns the directory of
-// the function that is physically there.
+// role sets the role of the function in SR-IOV, and returns the directory of its physical
+// function.
 func (d *device) role(a *state.Adapter) (physical string) {
 	if target, err := d.resolve(filepath.Join(d.function, "physfn")); err == nil && isPCI(filepath.Base(target)) {
 		a.Role, a.Parent = "vf", filepath.Base(target)
@@ -81,8 +80,8 @@ func (d *device) role(a *state.Adapter) (physical string) {
 	return d.function
 }
 
-// findSlot returns the name of the slot that a function is in: that of its own address, or
-// of the nearest bridge's, for an adapter with a switch on its board.
+// findSlot returns the name of the slot of a function. An adapter with a switch on its board has
+// the slot of the nearest bridge.
 func (d *device) findSlot(function string) string {
 	root := filepath.Join(d.Sysfs, "bus/pci/slots")
 	names, err := d.list(root, maxEntries)
@@ -103,7 +102,6 @@ func (d *device) findSlot(function string) string {
 	return ""
 }
 
-// pciLink reads the link of a function to the bus.
 func (d *device) pciLink(function string) (link state.PCILink, ok bool) {
 	link.Address = filepath.Base(function)
 	link.Speed = d.speed(filepath.Join(function, "current_link_speed"))
@@ -113,8 +111,7 @@ func (d *device) pciLink(function string) (link state.PCILink, ok bool) {
 	return link, link.Speed > 0 && link.Width > 0
 }
 
-// speed reads a speed such as "16.0 GT/s PCIe", in transfers a second; 0 if it is not
-// known.
+// speed reads a speed such as "16.0 GT/s PCIe", in transfers per second. Zero means unknown.
 func (d *device) speed(path string) float64 {
 	s, err := d.text(path)
 	if err != nil {
@@ -128,7 +125,7 @@ func (d *device) speed(path string) float64 {
 	return giga * 1e9
 }
 
-// width reads a number of lanes; 0 if it is not known, for which the kernel has 0 and 255.
+// width reads a number of lanes. Zero means unknown, for which the kernel has 0 and 255.
 func (d *device) width(path string) int {
 	if n, ok := d.int(path); ok && n > 0 && n <= 64 {
 		return n
@@ -136,9 +133,8 @@ func (d *device) width(path string) int {
 	return 0
 }
 
-// bottleneck returns the slowest link between a function and the root of the bus, if it is
-// slower than the function's own. Of two ends of a link that is the one nearer to the
-// function.
+// bottleneck returns the slowest link between a function and the root of the bus, if it is slower
+// than the function's own. It is named by the end nearer to the function.
 func (d *device) bottleneck(function string, own state.PCILink) *state.PCILink {
 	var slowest *state.PCILink
 	least := own.Speed * float64(own.Width)
@@ -151,7 +147,7 @@ func (d *device) bottleneck(function string, own state.PCILink) *state.PCILink {
 	return slowest
 }
 
-// aer reads the errors that the bus counted for the function; nil if it counts none.
+// aer reads the errors that the bus counted for the function. Nil means that it counts none.
 func (d *device) aer() *state.AER {
 	var a state.AER
 	var counted bool

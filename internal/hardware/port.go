@@ -10,10 +10,9 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// maxChips is how many chips of hwmon, and sensors of modules, are looked at.
+// maxChips limits the chips of hwmon, and the sensors of modules, that are read.
 const maxChips = 64
 
-// port reads a port.
 func (d *device) port(number int) state.HardwarePort {
 	p := state.HardwarePort{Number: number}
 	dir := filepath.Join(d.dir, "ports", strconv.Itoa(number))
@@ -36,7 +35,7 @@ func (d *device) port(number int) state.HardwarePort {
 	return p
 }
 
-// word returns the word in a file; empty if it has anything else.
+// word returns the word in a file. It is empty if the file has anything else.
 func (d *device) word(path string) string {
 	s, err := d.text(path)
 	if err != nil || !isWord(s) {
@@ -45,7 +44,7 @@ func (d *device) word(path string) string {
 	return s
 }
 
-// isWord tells whether a text is made of letters, digits and what joins them.
+// isWord reports whether a text consists of letters, digits and what joins them.
 func isWord(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("_-. ", c)
@@ -67,7 +66,7 @@ func (d *device) state(path string) string {
 		return ""
 	}
 	var b strings.Builder
-	var lower bool // whether the character before was one
+	var lower bool // the character before
 	for _, c := range s {
 		switch {
 		case c == ' ' || c == '-':
@@ -81,8 +80,7 @@ func (d *device) state(path string) string {
 	return b.String()
 }
 
-// parseRate returns what a rate such as "100 Gb/sec (4X EDR)" says, in bits a second. What
-// it does not say is 0.
+// parseRate parses a rate such as "100 Gb/sec (4X EDR)", in bits per second. Unknown values are 0.
 func parseRate(s string) (rate float64, width int, speed float64) {
 	number, rest, ok := strings.Cut(s, " Gb/sec")
 	gigabits, err := strconv.ParseFloat(number, 64)
@@ -98,15 +96,15 @@ func parseRate(s string) (rate float64, width int, speed float64) {
 	return rate, int(w), rate / float64(w)
 }
 
-// netdev finds the network device of a port, and reads what is asked of it.
+// netdev finds and reads the network device of a port.
 func (d *device) netdev(p *state.HardwarePort, dir string) {
 	p.Netdev = d.findNetdev(p, dir)
 	if p.Netdev == "" {
 		return
 	}
 	net := filepath.Join(d.Sysfs, "class/net", p.Netdev)
-	// With shared network namespaces the name can be one of another namespace, and mean
-	// another network device in this one.
+	// With shared network namespaces the name can be from another namespace, and belong to another
+	// network device in this one.
 	if d.function != "" && !d.ownNetdev(net) {
 		return
 	}
@@ -132,9 +130,9 @@ func (d *device) netdev(p *state.HardwarePort, dir string) {
 	}
 }
 
-// ownNetdev tells whether a network device can be one of the adapter: it is on that, or on
-// a bus of which that cannot be told, or made of other network devices, as a bond or a VLAN.
-// What is neither, as the veth of a container, only has its name.
+// ownNetdev reports whether a network device can belong to the adapter: it is on the adapter, or
+// on a bus other than PCI, or made of other network devices, as a bond or a VLAN. Any other, such
+// as the veth of a container, only has the same name.
 func (d *device) ownNetdev(net string) bool {
 	target, err := d.resolve(filepath.Join(net, "device"))
 	if err == nil {
@@ -146,11 +144,10 @@ func (d *device) ownNetdev(net string) bool {
 	})
 }
 
-// findNetdev returns the name of the network device of a port; empty if it has none, or
-// if it cannot be told.
+// findNetdev returns the name of the network device of a port. It is empty if unknown.
 func (d *device) findNetdev(p *state.HardwarePort, dir string) string {
-	// The first address of a RoCE port is that of its own network device, and not that of
-	// a VLAN on it. The file of an address that is not there refuses to be read.
+	// The first address of a RoCE port belongs to its own network device, and not to a VLAN on
+	// it. The file of an absent address cannot be read.
 	if name, err := d.text(filepath.Join(dir, "gid_attrs/ndevs/0")); err == nil && isNetdev(name) {
 		return name
 	}
@@ -159,12 +156,12 @@ func (d *device) findNetdev(p *state.HardwarePort, dir string) string {
 			return g.Netdev
 		}
 	}
-	// With older kernels the addresses of iWARP have none, and of software no other file
-	// tells.
+	// With older kernels the addresses of iWARP have none. For emulated devices no other file
+	// has it.
 	if name := d.askNetdev(p); name != "" {
 		return name
 	}
-	// InfiniBand has no such files, but mostly IPoIB.
+	// InfiniBand has no such files, but usually IPoIB.
 	if d.function == "" || d.subfunction {
 		return ""
 	}
@@ -178,8 +175,7 @@ func (d *device) findNetdev(p *state.HardwarePort, dir string) string {
 			continue
 		}
 		net := filepath.Join(d.function, "net", name)
-		// Children of IPoIB say which their parent is; representors have a name for whom
-		// they stand in.
+		// Children of IPoIB name their parent. Representors have a port name.
 		index, ok := d.int(filepath.Join(net, "ifindex"))
 		if link, linked := d.int(filepath.Join(net, "iflink")); !ok || linked && link != index {
 			continue
@@ -214,16 +210,16 @@ func (d *device) askNetdev(p *state.HardwarePort) string {
 	return name
 }
 
-// isNetdev tells whether a text can be the name of a network device, which the kernel
-// keeps free of slashes and spaces, and within 15 bytes.
+// isNetdev reports whether a text can be the name of a network device. The kernel allows 15 bytes
+// without slashes and spaces.
 func isNetdev(s string) bool {
 	return s != "" && len(s) < 16 && s != "." && s != ".." && !strings.ContainsFunc(s, func(c rune) bool {
 		return c == '/' || c == ':' || unicode.IsSpace(c) || c == unicode.ReplacementChar
 	})
 }
 
-// temperature returns the temperature of a port's module, if the driver has a sensor for
-// it in hwmon, which mlx5 calls Module0 for instance.
+// temperature returns the temperature of a port's module, if the driver has a sensor for it in
+// hwmon, such as Module0 of mlx5.
 func (d *device) temperature(port int) *float64 {
 	if d.function == "" || d.subfunction {
 		return nil
@@ -250,7 +246,7 @@ func (d *device) temperature(port int) *float64 {
 			}
 		}
 	}
-	// A function of an adapter with several has the sensor of its own port only.
+	// On an adapter with several functions, each has only the sensor of its own port.
 	input := inputs["module"+strconv.Itoa(port-1)]
 	if len(inputs) == 1 {
 		for _, only := range inputs {

@@ -1,6 +1,5 @@
-// Package simulated makes what the kernel shows of the hardware of a simulated device from
-// its profile: the same at each moment, whoever reads it. Counters grow with the clock, as
-// if the device were busy all the time.
+// Package simulated derives the hardware of a simulated device from its profile. At one moment
+// every reader sees the same. Counters grow with the clock, as if the device were always busy.
 package simulated
 
 import (
@@ -18,19 +17,19 @@ const (
 	// bytesPerSecond is what a port sends and receives each, in packets of bytesPerPacket.
 	bytesPerSecond = 1 << 30
 	bytesPerPacket = 1 << 12
-	// resetEvery is how often counters begin anew that do.
+	// resetEvery is the interval of the fault counter reset.
 	resetEvery = 5 * time.Minute
-	// flapEvery is how often a port goes down that does, and flapFor for how long.
+	// flapEvery is the interval at which a flapping port goes down, and flapFor for how long.
 	flapEvery, flapFor = time.Minute, 20 * time.Second
-	// processors is how many the host has, as far as interrupts go.
-	processors = 64
+	// cpus is the number of CPUs of the host.
+	cpus = 64
 )
 
-// epoch is when the host was started.
+// epoch is the start of the host.
 func epoch() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-// Read returns what there is to read of a device at a moment. Counters tells whether
-// counters are read. If it hangs, begin is called with what it hangs in, and it never returns.
+// Read returns the hardware of a device at a moment, with its counters if counters is true. If
+// the device hangs, Read calls begin with the file and never returns.
 func Read(p *simulated.Profile, device string, now time.Time, counters bool, begin func(file string)) state.Hardware {
 	i := slices.IndexFunc(p.Devices, func(d simulated.DeviceProfile) bool { return d.Name == device })
 	if i < 0 {
@@ -50,8 +49,8 @@ func Read(p *simulated.Profile, device string, now time.Time, counters bool, beg
 		h.Ports = append(h.Ports, d.port(port, counters))
 	}
 	if !d.software() {
-		for v := range min(d.CompletionVectors, processors) {
-			cpu := fmt.Sprint(v % processors)
+		for v := range min(d.CompletionVectors, cpus) {
+			cpu := fmt.Sprint(v % cpus)
 			h.Interrupts = append(h.Interrupts, state.Interrupt{
 				Vector: v, IRQ: 64 + v, Name: fmt.Sprintf("%s-comp%d", device, v), CPUs: cpu, Effective: cpu, Count: d.grown(1000),
 			})
@@ -60,7 +59,7 @@ func Read(p *simulated.Profile, device string, now time.Time, counters bool, beg
 	return h
 }
 
-// kernelDriver returns the name of the kernel's driver of a device of a provider.
+// kernelDriver returns the name of the kernel's driver for a provider.
 func kernelDriver(provider string) string {
 	if provider == "mlx5" || provider == "mlx4" {
 		return provider + "_core"
@@ -68,7 +67,7 @@ func kernelDriver(provider string) string {
 	return provider
 }
 
-// host is a device on a host that was started a while ago.
+// host is a device on a host that has been up for a time.
 type host struct {
 	simulated.DeviceProfile
 	up time.Duration
@@ -76,10 +75,10 @@ type host struct {
 
 func (d *host) has(fault string) bool { return slices.Contains(d.HardwareFaults, fault) }
 
-// software tells whether the device is one that the kernel makes up.
+// software reports whether the kernel emulates the device.
 func (d *host) software() bool { return d.Driver == "rxe" || d.Driver == "siw" }
 
-// grown returns a counter that grows by so much each second.
+// grown returns a counter that grows by perSecond each second.
 func (d *host) grown(perSecond uint64) uint64 {
 	up := d.up
 	if d.has(simulated.HardwareReset) {
@@ -148,7 +147,7 @@ func (d *host) port(of simulated.PortProfile, counters bool) state.HardwarePort 
 	return p
 }
 
-// counters returns those of a port. Soft-RoCE has those of the driver alone.
+// counters returns the counters of a port. Soft-RoCE has only those of the driver.
 func (d *host) counters(active, flaps bool) []state.Counter {
 	var all []state.Counter
 	add := func(group state.CounterGroup, name string, value uint64) {
@@ -168,7 +167,7 @@ func (d *host) counters(active, flaps bool) []state.Counter {
 		}
 		return all
 	case "siw":
-		return nil // which has none
+		return nil
 	}
 	const word = 4 // bytes
 	for _, name := range []string{"port_rcv_data", "port_xmit_data"} {
@@ -212,7 +211,7 @@ func (d *host) counters(active, flaps bool) []state.Counter {
 	return all
 }
 
-// gid returns an address of a port as sysfs tells it.
+// gid returns an address of a port as sysfs shows it.
 func gid(of simulated.GIDProfile, linkLayer, netdev string) state.GID {
 	g := state.GID{Index: of.Index, Type: "ib", Family: "ipv6", Netdev: netdev}
 	switch {
@@ -223,7 +222,7 @@ func gid(of simulated.GIDProfile, linkLayer, netdev string) state.GID {
 	}
 	address, err := netip.ParseAddr(of.GID)
 	if err != nil {
-		return g // no profile that was validated has such
+		return g // Validated profiles have no such address.
 	}
 	if address.Is4In6() {
 		g.Family = "ipv4"
