@@ -93,15 +93,16 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 	}
 	out := wire.NewWriter(std.out)
 	return work(ctx, o.command, in.Request, probe.Options{
-		Reduced:  reducedFor(ctx, s, o.device),
-		Provider: provider, Device: o.device, Driver: driver, Config: s.Probe,
+		Options: session.Options{
+			Provider: provider, Device: o.device, Out: out,
+			Opened:    func() { announce(ctx, s, o.device, out) },
+			Exhausted: func(err *verbs.Error) (state.Refused, bool) { return exhausted(ctx, s, o.device, err) },
+		},
+		Driver: driver, Config: s.Probe, Reduced: reducedFor(ctx, s, o.device),
 		Facts: in.Request.Facts, Short: in.Request.Short, LocksMemory: s.Provider == providerLibibverbs,
-		Opened:    func() { announce(ctx, s, o.device, out) },
-		Exhausted: func(err *verbs.Error) (state.Refused, bool) { return exhausted(ctx, s, o.device, err) },
 		RefusedMemory: func(err *verbs.Error, size int) (state.RefusedBy, string) {
 			return refusedMemory(s, o.device, err, size)
 		},
-		Out: out,
 	})
 }
 
@@ -112,12 +113,9 @@ func work(ctx context.Context, command string, r wire.Request, o probe.Options) 
 		return errors.Join(o.Out.Send(wire.Line{Reduced: o.Reduced}), o.Out.Send(wire.Line{End: &wire.End{}}))
 	}
 	if command == commandContract {
+		o.Vectors, o.DestroyTimeout = o.Config.Notification.Vectors, o.Config.DestroyTimeout
 		return contract.Run(ctx, contract.Options{
-			Options: session.Options{
-				Provider: o.Provider,
-				Device:   o.Device, Vectors: o.Config.Notification.Vectors, DestroyTimeout: o.Config.DestroyTimeout, Opened: o.Opened, Exhausted: o.Exhausted, Out: o.Out,
-			},
-			Driver: o.Driver, Skip: r.Done, WithoutCompletions: r.WithoutCompletions,
+			Options: o.Options, Driver: o.Driver, Skip: r.Done, WithoutCompletions: r.WithoutCompletions,
 		})
 	}
 	return probe.Run(ctx, o)

@@ -60,12 +60,14 @@ func TestVectorsOfAllRuns(t *testing.T) {
 				r := state.Run{Device: "sim_ib0"}
 				in := decoded(t, command.Stdin)
 				if err := work(t.Context(), command.Args[0], in.Request, probe.Options{
-					Facts: in.Request.Facts, Short: in.Request.Short,
-					Provider: func(tracer verbs.Tracer) verbs.Provider {
-						w.Provider = simulated.New(simulated.Default(), tracer)
-						return w
+					Options: session.Options{
+						Provider: func(tracer verbs.Tracer) verbs.Provider {
+							w.Provider = simulated.New(simulated.Default(), tracer)
+							return w
+						},
+						Device: "sim_ib0", Out: wire.NewWriter(&out),
 					},
-					Device: "sim_ib0", Config: in.Settings.Probe, Out: wire.NewWriter(&out),
+					Facts: in.Request.Facts, Short: in.Request.Short, Config: in.Settings.Probe,
 				}); err != nil {
 					t.Fatal(err)
 				}

@@ -8,6 +8,7 @@ import (
 
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/probe"
+	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
 	"rdma_exporter/verbs"
@@ -75,8 +76,11 @@ func runProbes(t *testing.T, p *simulated.Profile) *state.DeviceState {
 	c.Notification.Samples, c.Notification.Budget, c.Notification.Deadline = 10, time.Minute, 250*time.Millisecond
 	var out bytes.Buffer
 	if err := probe.Run(t.Context(), probe.Options{
-		Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
-		Device:   "dev", Config: c, Out: wire.NewWriter(&out),
+		Options: session.Options{
+			Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
+			Device:   "dev", Out: wire.NewWriter(&out),
+		},
+		Config: c,
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -6,11 +6,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
+	"rdma_exporter/internal/probe"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/verbs/simulated"
-	"rdma_exporter/verbs/simulated/simulatedtest"
 )
 
 // adapter is a device that refuses as some providers do. Nothing of it is wrong.
@@ -60,10 +59,7 @@ func adapters() []adapter {
 func TestAdapters(t *testing.T) {
 	for _, tc := range adapters() {
 		t.Run(tc.name, func(t *testing.T) {
-			p := tc.load(t)
-			c := quick()
-			c.Notification.Deadline = 50 * time.Millisecond
-			r := runStill(t, p, p.Devices[0].Name, c)
+			r := still(t, tc.load(t), probe.Options{Config: impatient()})
 			if r.Error != "" || len(r.Undestroyed) > 0 {
 				t.Errorf("error %q, undestroyed %v", r.Error, r.Undestroyed)
 			}
@@ -83,11 +79,7 @@ func TestAdapters(t *testing.T) {
 				if p.Latencies != nil {
 					measurements = append(measurements, taken(p.Latencies))
 				}
-				for _, w := range p.Methods {
-					if w.Path == state.PathFlush {
-						by = w.By
-					}
-				}
+				by += methodOf(p, state.PathFlush).By
 			}
 			same := func(what, got, want string) {
 				if sorted(got) != sorted(want) {
@@ -104,16 +96,9 @@ func TestAdapters(t *testing.T) {
 	}
 }
 
-// load returns the profile of the device, which has one vector and takes no time.
 func (a adapter) load(t *testing.T) *simulated.Profile {
 	t.Helper()
-	p, err := simulatedtest.Parse([]byte("devices: [{name: dev, " + a.device + "}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := &p.Devices[0]
-	d.CompletionVectors, d.DefaultLatency, d.Latency = 1, 0, nil
-	return p
+	return parse(t, "completion_vectors: 1, "+a.device)
 }
 
 // sorted sorts what a text lists.
@@ -133,9 +118,7 @@ func TestUsedOnce(t *testing.T) {
 		"not even INIT": "{verb: ibv_modify_qp, when: {to: [INIT]}, after: 2, errno: EINVAL}",
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := quick()
-			c.Notification.Deadline = 50 * time.Millisecond
-			p := measure(t, "like: sim_siw0, completion_vectors: 1, faults: ["+fault+"]", c)
+			p := measure(t, "like: sim_siw0, completion_vectors: 1, faults: ["+fault+"]", impatient())
 			if p.Status != state.StatusSkipped || len(p.Failures) > 0 || taken(p.Latencies) != "" {
 				t.Errorf("status %s, failures %v, taken %q", p.Status, p.Failures, taken(p.Latencies))
 			}
@@ -163,11 +146,7 @@ func TestTypeOfDriver(t *testing.T) {
 		"[RC, UC, UD]":      "",
 		"[RC, UC, UD, SRD]": "small 16, medium 128, large 1024, inline 512, memory 3",
 	} {
-		p, err := simulatedtest.Parse([]byte("devices: [{name: dev, like: sim_rxe0, default_latency: 0s, latency: {}, qp_types: " + types + "}]"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, text := run(t, p, "dev", quick())
+		r, text := probed(t, parse(t, "like: sim_rxe0, qp_types: "+types), probe.Options{Config: quick()})
 		var got []string
 		for _, p := range r.Probes {
 			for _, q := range p.QPs {
@@ -198,19 +177,10 @@ func TestTypeOfDriver(t *testing.T) {
 		}
 	}
 	// Its states are tried, too.
-	p, err := simulatedtest.Parse([]byte("devices: [{name: dev, like: sim_rxe0, default_latency: 0s, latency: {}, qp_types: [UD, SRD], " +
-		"faults: [{verb: ibv_modify_qp, when: {qp_types: [SRD], to: [ERR]}, errno: EIO}]}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, _ := run(t, p, "dev", quick())
-	var failed []string
+	r := still(t, parse(t, "like: sim_rxe0, qp_types: [UD, SRD], faults: [{verb: ibv_modify_qp, when: {qp_types: [SRD], to: [ERR]}, errno: EIO}]"), probe.Options{Config: quick()})
 	for _, p := range r.Probes {
-		for _, f := range p.Failures {
-			failed = append(failed, fmt.Sprint(p.Name, " ", f.Subject, " ", f.Verb, " ", f.Errno))
+		if want := map[string]string{"qp": "srd small"}[p.Name]; failedSubjects(p) != want {
+			t.Errorf("%s failed: %s", p.Name, failures(p))
 		}
-	}
-	if got := strings.Join(failed, ", "); got != "qp srd small ibv_modify_qp EIO" {
-		t.Errorf("failed: %q", got)
 	}
 }

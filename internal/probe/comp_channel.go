@@ -5,8 +5,7 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// compChannel probes ibv_create_comp_channel(3): a channel with a CQ on it that
-// is armed once. How long an event takes is not measured here.
+// compChannel probes ibv_create_comp_channel(3): a channel with a CQ that is armed once.
 func (r *run) compChannel(s *step) {
 	if _, err := r.PD(); err != nil {
 		s.cannot(state.Subject{Object: "pd"}, err)
@@ -19,9 +18,7 @@ func (r *run) compChannel(s *step) {
 		return err
 	})
 	if err != nil {
-		if !s.skipped(state.Subject{}, err) {
-			s.fail(subject, err)
-		}
+		s.skipOrFail(state.Subject{}, err)
 		return
 	}
 	s.done++
@@ -39,7 +36,7 @@ func (r *run) compChannel(s *step) {
 }
 
 // clamped returns the number of entries within the device's limit.
-func (p CQProfile) clamped(l verbs.Limits) int {
+func (p CQSize) clamped(l verbs.Limits) int {
 	if l.MaxCQE > 0 {
 		return min(p.Entries, l.MaxCQE)
 	}

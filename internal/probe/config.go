@@ -11,16 +11,16 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// Config says what to ask of a device. The zero value is not valid; start from
+// Config says what to request of a device. The zero value is not valid; start from
 // DefaultConfig.
 type Config struct {
-	CQ  CQProfiles  `json:"cq" yaml:"cq"`
-	SRQ SRQProfiles `json:"srq" yaml:"srq"`
-	QP  QPProfiles  `json:"qp" yaml:"qp"`
+	CQ  Profiles[CQSize]  `json:"cq" yaml:"cq"`
+	SRQ Profiles[SRQSize] `json:"srq" yaml:"srq"`
+	// QP has the sizes of QPs of every type.
+	QP Profiles[QPSize] `json:"qp" yaml:"qp"`
 	// NoMemory leaves out what an object costs the process that creates it.
 	NoMemory bool `json:"no_memory" yaml:"-"`
-	// DestroyTimeout bounds the time that a run spends on repeating refused
-	// destructions, all together.
+	// DestroyTimeout limits the time that a run spends on repeating refused destructions.
 	DestroyTimeout time.Duration `json:"destroy_timeout" yaml:"destroy_timeout"`
 	// Notification is set by flags, not in the file.
 	Notification NotificationConfig `json:"notification" yaml:"-"`
@@ -28,66 +28,49 @@ type Config struct {
 
 // NotificationConfig says how completion notification is measured.
 type NotificationConfig struct {
-	// Samples is the number of samples of each measurement; 0 leaves the probe
-	// out.
+	// Samples is the number of samples of each measurement. Zero leaves the probe out.
 	Samples int `json:"samples"`
-	// Vectors says on which completion vectors there may be CQs, of any run: all of them
-	// are measured.
+	// Vectors selects the completion vectors of CQs in every run. All of them are measured.
 	Vectors session.Vectors `json:"vectors"`
-	// Deadline is how long one event or completion is waited for.
+	// Deadline limits the wait for one event or completion.
 	Deadline time.Duration `json:"deadline"`
-	// Budget is the time that the probe may take in one run, all together. It is
-	// overrun by no more than MostDeadlines times Deadline.
+	// Budget limits the time of the probe in one run. It may overrun by MaxDeadlines times
+	// Deadline.
 	Budget time.Duration `json:"budget"`
 }
 
-// MostDeadlines is by how many times its deadline the measurement of notification may
-// overrun its budget.
-const MostDeadlines = searchDeadlines + overrunDeadlines
+// MaxDeadlines limits by how many deadlines the measurement of notification overruns its
+// budget.
+const MaxDeadlines = searchDeadlines + overrunDeadlines
 
 const (
-	// searchDeadlines is for how many deadlines in one run there may be waiting for what
-	// never comes, in search of what does.
+	// searchDeadlines limits, in deadlines, how long a run waits for what never comes.
 	searchDeadlines = 5
-	// overrunDeadlines: the budget is looked at between two samples, and one sample waits
-	// for several things, one after the other.
+	// overrunDeadlines covers one sample, which waits for several things in a row: the
+	// budget is only checked between samples.
 	overrunDeadlines = 5
 )
 
-// CQProfiles are the sizes of CQ that are asked for.
-type CQProfiles struct {
-	Small  CQProfile `json:"small" yaml:"small"`
-	Medium CQProfile `json:"medium" yaml:"medium"`
-	Large  CQProfile `json:"large" yaml:"large"`
+// Profiles are the sizes that are requested of a type of object.
+type Profiles[T any] struct {
+	Small  T `json:"small" yaml:"small"`
+	Medium T `json:"medium" yaml:"medium"`
+	Large  T `json:"large" yaml:"large"`
 }
 
-// SRQProfiles are the sizes of SRQ that are asked for.
-type SRQProfiles struct {
-	Small  SRQProfile `json:"small" yaml:"small"`
-	Medium SRQProfile `json:"medium" yaml:"medium"`
-	Large  SRQProfile `json:"large" yaml:"large"`
-}
-
-// QPProfiles are the sizes of QP that are asked for, of each type.
-type QPProfiles struct {
-	Small  QPProfile `json:"small" yaml:"small"`
-	Medium QPProfile `json:"medium" yaml:"medium"`
-	Large  QPProfile `json:"large" yaml:"large"`
-}
-
-// CQProfile is one size of a CQ.
-type CQProfile struct {
+// CQSize is a size of a CQ.
+type CQSize struct {
 	Entries int `json:"entries" yaml:"entries"`
 }
 
-// SRQProfile is one size of an SRQ.
-type SRQProfile struct {
+// SRQSize is a size of an SRQ.
+type SRQSize struct {
 	WorkRequests  int `json:"work_requests" yaml:"work_requests"`
 	ScatterGather int `json:"scatter_gather_entries" yaml:"scatter_gather_entries"`
 }
 
-// QPProfile is one size of a QP.
-type QPProfile struct {
+// QPSize is a size of a QP.
+type QPSize struct {
 	SendWorkRequests  int `json:"send_work_requests" yaml:"send_work_requests"`
 	RecvWorkRequests  int `json:"recv_work_requests" yaml:"recv_work_requests"`
 	SendScatterGather int `json:"send_scatter_gather_entries" yaml:"send_scatter_gather_entries"`
@@ -95,17 +78,12 @@ type QPProfile struct {
 	InlineBytes       int `json:"inline_bytes" yaml:"inline_bytes"`
 }
 
-// DefaultConfig returns sizes that applications use and that no device finds
-// large.
+// DefaultConfig returns sizes that applications use and every device has.
 func DefaultConfig() Config {
 	return Config{
-		CQ:  CQProfiles{Small: CQProfile{16}, Medium: CQProfile{256}, Large: CQProfile{4096}},
-		SRQ: SRQProfiles{Small: SRQProfile{16, 1}, Medium: SRQProfile{256, 2}, Large: SRQProfile{4096, 4}},
-		QP: QPProfiles{
-			Small:  QPProfile{16, 16, 1, 1, 0},
-			Medium: QPProfile{128, 128, 2, 2, 64},
-			Large:  QPProfile{1024, 1024, 4, 4, 220},
-		},
+		CQ:             Profiles[CQSize]{CQSize{16}, CQSize{256}, CQSize{4096}},
+		SRQ:            Profiles[SRQSize]{SRQSize{16, 1}, SRQSize{256, 2}, SRQSize{4096, 4}},
+		QP:             Profiles[QPSize]{QPSize{16, 16, 1, 1, 0}, QPSize{128, 128, 2, 2, 64}, QPSize{1024, 1024, 4, 4, 220}},
 		DestroyTimeout: 2 * time.Second,
 		Notification: NotificationConfig{
 			Samples: 100, Vectors: session.Vectors{Most: session.DefaultVectors}, Deadline: 500 * time.Millisecond, Budget: 2 * time.Second,
@@ -113,8 +91,8 @@ func DefaultConfig() Config {
 	}
 }
 
-// The most that may be configured. A probe is to be harmless: sizes near a
-// device's maximum take seconds and hundreds of megabytes.
+// Limits of the configuration. Sizes near a device's maximum take seconds and hundreds of
+// megabytes, which would not be harmless.
 const (
 	maxCQEntries      = 1 << 18
 	maxWorkRequests   = 1 << 14
@@ -129,8 +107,8 @@ const (
 	maxBudget   = time.Minute
 )
 
-// Validate returns an error that names each size that cannot be used, and the
-// range that can.
+// Validate returns an error that names each key whose value cannot be used, and the
+// valid range.
 func (c Config) Validate() error {
 	var errs []error
 	check := func(key string, value, low, high int) {
@@ -158,8 +136,8 @@ func (c Config) Validate() error {
 	return errors.Join(append(errs, c.Notification.Validate())...)
 }
 
-// Validate returns an error that names each flag whose value cannot be used, and
-// the range that can.
+// Validate returns an error that names each flag whose value cannot be used, and the valid
+// range.
 func (c NotificationConfig) Validate() error {
 	var errs []error
 	check := func(ok bool, flag string, value, low, high any) {
@@ -173,8 +151,8 @@ func (c NotificationConfig) Validate() error {
 	return errors.Join(append(errs, c.Vectors.Validate())...)
 }
 
-// Asked returns the sizes that are asked for, which are the same for every device and type
-// of queue pair.
+// Asked returns the requested sizes, which are the same for every device and type of queue
+// pair.
 func (c Config) Asked() state.Probe {
 	var p state.Probe
 	for _, s := range c.CQ.all() {
@@ -201,24 +179,20 @@ func (c Config) Sizes() string {
 	return hex.EncodeToString(digest[:8])
 }
 
-// profiles returns the profiles that a run of a depth creates, the smallest first.
-func profiles[T any](d state.Depth, all []named[T]) []named[T] {
-	if d == state.DepthFull {
-		return all
-	}
-	return all[:1]
-}
-
 // named is a profile with its name, which becomes a label.
 type named[T any] struct {
 	name string
 	size T
 }
 
-func three[T any](small, medium, large T) []named[T] {
-	return []named[T]{{"small", small}, {"medium", medium}, {"large", large}}
+func (p Profiles[T]) all() []named[T] {
+	return []named[T]{{"small", p.Small}, {"medium", p.Medium}, {"large", p.Large}}
 }
 
-func (p CQProfiles) all() []named[CQProfile]   { return three(p.Small, p.Medium, p.Large) }
-func (p SRQProfiles) all() []named[SRQProfile] { return three(p.Small, p.Medium, p.Large) }
-func (p QPProfiles) all() []named[QPProfile]   { return three(p.Small, p.Medium, p.Large) }
+// of returns the profiles that a run of a depth creates, the smallest first.
+func (p Profiles[T]) of(d state.Depth) []named[T] {
+	if d == state.DepthFull {
+		return p.all()
+	}
+	return p.all()[:1]
+}

@@ -11,7 +11,7 @@ import (
 
 // cq probes ibv_create_cq(3): a CQ of each profile, without a channel.
 func (r *run) cq(s *step) {
-	for _, p := range profiles(r.depth, r.cfg.CQ.all()) {
+	for _, p := range r.cfg.CQ.of(r.depth) {
 		if cq := s.createCQ(p); cq != nil {
 			s.destroy(cqSubject(p.name), "cq", cq)
 		}
@@ -21,8 +21,8 @@ func (r *run) cq(s *step) {
 	}
 }
 
-// hasNoCQs tells whether the first CQ was refused because there are none to be had: the
-// device says so, or its driver is known for the refusal, which is noted.
+// hasNoCQs reports whether the first CQ was refused because the device has none: its errno
+// says so, or it is a known erratum, which is recorded.
 func (s *step) hasNoCQs(subject state.Subject, err error) bool {
 	if verbs.IsNotSupported(err) {
 		return true
@@ -37,8 +37,8 @@ func (s *step) hasNoCQs(subject state.Subject, err error) bool {
 
 func cqSubject(profile string) state.Subject { return state.Subject{Object: "cq", Profile: profile} }
 
-// createCQ creates a CQ of a profile, and notes what became of it; nil if it could not be had.
-func (s *step) createCQ(p named[CQProfile]) verbs.CQ {
+// createCQ creates a CQ of a profile and records the result. Nil means that it failed.
+func (s *step) createCQ(p named[CQSize]) verbs.CQ {
 	subject := cqSubject(p.name)
 	entries := s.clamp(subject, "cqe", p.size.Entries, "max_cqe", s.Attr.Limits.MaxCQE)
 	var cq verbs.CQ
@@ -48,7 +48,7 @@ func (s *step) createCQ(p named[CQProfile]) verbs.CQ {
 	})
 	if err != nil {
 		if s.done == 0 && len(s.Failures) == 0 && s.hasNoCQs(subject, err) {
-			// Whatever the size: without CQs there is nothing else to probe.
+			// Without CQs there is nothing else to probe.
 			s.skip(state.Subject{}, state.SkipNotSupported, "nothing can be probed: %v", err)
 			s.noCQs = true
 			return nil

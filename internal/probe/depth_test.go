@@ -1,19 +1,15 @@
 package probe_test
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"rdma_exporter/internal/probe"
 	"rdma_exporter/internal/state"
-	"rdma_exporter/internal/wire"
 	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/simulated"
-	"rdma_exporter/verbs/simulated/simulatedtest"
 )
 
 // creators are the verbs that create something.
@@ -32,38 +28,6 @@ func creations(r *state.Run) (qps, all int) {
 		}
 	}
 	return qps, all
-}
-
-// runShort is run of a short run, or of a reduced one, with the facts of earlier runs.
-func runShort(t *testing.T, p *simulated.Profile, c probe.Config, facts *state.Facts, reduced *state.Reduced) state.Run {
-	t.Helper()
-	device := p.Devices[0].Name
-	r := state.Run{Device: device}
-	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
-		err := probe.Run(t.Context(), probe.Options{
-			Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
-			Device:   device, Driver: driverOf(p, device), Config: c, Facts: facts, Short: true, Reduced: reduced,
-			Out: wire.NewWriter(&out),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := wire.Read(&out, &r); err != nil {
-			t.Fatal(err)
-		}
-	})
-	return r
-}
-
-// parse returns the profile of the device dev, which takes no time.
-func parse(t *testing.T, keys string) *simulated.Profile {
-	t.Helper()
-	p, err := simulatedtest.Parse([]byte("devices: [{name: dev, " + keys + ", default_latency: 0s, latency: {}}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
 }
 
 // everyDevice returns the built-in devices and all kinds of adapters.
@@ -90,11 +54,11 @@ func TestDepths(t *testing.T) {
 	for name, p := range everyDevice(t) {
 		t.Run(name, func(t *testing.T) {
 			c := quick()
-			first := runShort(t, p, c, nil, nil)
+			first := still(t, p, probe.Options{Config: c, Short: true})
 			if first.Depth != state.DepthFull || first.Facts == nil || first.Sizes != c.Sizes() {
 				t.Fatalf("an unknown device: depth %s, sizes %q, facts %+v", first.Depth, first.Sizes, first.Facts)
 			}
-			full := runStillWith(t, p, c, first.Facts)
+			full := still(t, p, probe.Options{Config: c, Facts: first.Facts})
 			if full.Facts != nil || full.Depth != state.DepthFull {
 				t.Errorf("a known device: depth %s, facts %+v", full.Depth, full.Facts)
 			}
@@ -103,7 +67,7 @@ func TestDepths(t *testing.T) {
 					t.Errorf("a full run repeats a refusal: %+v", call)
 				}
 			}
-			short := runShort(t, p, c, first.Facts, nil)
+			short := still(t, p, probe.Options{Config: c, Facts: first.Facts, Short: true})
 			if short.Depth != state.DepthShort || short.Facts != nil || short.Error != "" {
 				t.Fatalf("depth %s, facts %+v, error %q", short.Depth, short.Facts, short.Error)
 			}
@@ -144,25 +108,6 @@ func TestDepths(t *testing.T) {
 	}
 }
 
-// runStillWith is runStill with the facts of earlier runs.
-func runStillWith(t *testing.T, p *simulated.Profile, c probe.Config, facts *state.Facts) state.Run {
-	t.Helper()
-	r := state.Run{Device: p.Devices[0].Name}
-	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
-		if err := probe.Run(t.Context(), probe.Options{
-			Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
-			Device:   r.Device, Driver: driverOf(p, r.Device), Config: c, Facts: facts, Out: wire.NewWriter(&out),
-		}); err != nil {
-			t.Fatal(err)
-		}
-		if err := wire.Read(&out, &r); err != nil {
-			t.Fatal(err)
-		}
-	})
-	return r
-}
-
 // addresses are the keys of a device of which a port has GIDs of these indices, the best
 // first.
 func addresses(indices ...int) string {
@@ -179,13 +124,13 @@ func addresses(indices ...int) string {
 func TestKnownWays(t *testing.T) {
 	probed := func(keys string, facts *state.Facts) (r state.Run, way state.Method, tried int) {
 		t.Helper()
-		r = runShort(t, parse(t, keys), quick(), facts, nil)
+		r = still(t, parse(t, keys), probe.Options{Config: quick(), Facts: facts, Short: true})
 		for _, c := range r.Calls {
 			if c.Verb == string(verbs.ModifyQP) && c.Errno == "EINVAL" {
 				tried++
 			}
 		}
-		return r, byWhat(r.Probes[5], state.PathLoopback), tried
+		return r, methodOf(r.Probes[5], state.PathLoopback), tried
 	}
 	refusing := func(indices string) string {
 		return ", faults: [{verb: ibv_modify_qp, when: {gids: [" + indices + "], to: [RTR]}, errno: EINVAL}]"
@@ -224,7 +169,7 @@ func TestKnownWays(t *testing.T) {
 // one, and what was not found out is no fact.
 func TestFacts(t *testing.T) {
 	device := func(keys string) *simulated.Profile { return parse(t, "like: sim_rxe0"+keys) }
-	first := runShort(t, device(""), quick(), nil, nil)
+	first := still(t, device(""), probe.Options{Config: quick(), Short: true})
 	expected := func(r *state.Run) (n int) {
 		for _, c := range r.Calls {
 			if c.Verb == string(verbs.CreateQP) && c.Expected {
@@ -248,7 +193,7 @@ func TestFacts(t *testing.T) {
 		{"nothing known", "", nil, true, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r := runShort(t, device(tc.device), quick(), tc.facts, nil)
+			r := still(t, device(tc.device), probe.Options{Config: quick(), Facts: tc.facts, Short: true})
 			if learnt := expected(&r) > 0; learnt != tc.learns || (r.Facts != nil) != tc.learns {
 				t.Errorf("asked for what is refused: %t, facts %+v", learnt, r.Facts)
 			}
@@ -262,17 +207,17 @@ func TestFacts(t *testing.T) {
 	}
 
 	// The search of the first type fails, and nothing else: the next run searches again.
-	broken := runShort(t, device(", faults: [{verb: ibv_create_qp, after: 4, times: 1, errno: EIO}]"), quick(), nil, nil)
+	broken := still(t, device(", faults: [{verb: ibv_create_qp, after: 4, times: 1, errno: EIO}]"), probe.Options{Config: quick(), Short: true})
 	if broken.Facts == nil || slices.ContainsFunc(broken.Facts.Inline, func(m state.InlineMax) bool { return m.Type == "rc" }) || len(broken.Facts.Inline) != 2 {
 		t.Fatalf("after a search that failed: %+v", broken.Facts)
 	}
-	next := runShort(t, device(""), quick(), broken.Facts, nil)
+	next := still(t, device(""), probe.Options{Config: quick(), Facts: broken.Facts, Short: true})
 	if next.Depth != state.DepthShort {
 		t.Errorf("the next run: %s", next.Depth)
 	}
 
 	// A type that there was and that is refused now is a failure, not a lack.
-	gone := runShort(t, device(", faults: [{verb: ibv_create_qp, when: {qp_types: [RC]}, errno: EOPNOTSUPP}]"), quick(), first.Facts, nil)
+	gone := still(t, device(", faults: [{verb: ibv_create_qp, when: {qp_types: [RC]}, errno: EOPNOTSUPP}]"), probe.Options{Config: quick(), Facts: first.Facts, Short: true})
 	if qp := gone.Probes[3]; qp.Status != state.StatusFailed || !strings.Contains(qp.Failures[0].Message, "EOPNOTSUPP") || qp.Failures[0].Subject.String() != "rc small" {
 		t.Errorf("a type that was there: %s: %+v", qp.Status, qp.Failures)
 	}
@@ -303,10 +248,10 @@ func TestReduced(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			var facts *state.Facts
 			if tc.known {
-				first := runStillWith(t, parse(t, tc.device), quick(), nil)
+				first := still(t, parse(t, tc.device), probe.Options{Config: quick()})
 				facts = first.Facts
 			}
-			r := runShort(t, parse(t, tc.device), quick(), facts, inUse)
+			r := still(t, parse(t, tc.device), probe.Options{Config: quick(), Facts: facts, Short: true, Reduced: inUse})
 			if r.Error != "" || r.Reduced == nil || r.Reduced.Detail != "somebody" || r.Depth != state.DepthReduced || r.Facts != nil || r.Info == nil {
 				t.Fatalf("%+v", r)
 			}
@@ -369,7 +314,7 @@ func TestReducedFails(t *testing.T) {
 		{"no PD", fault("ibv_alloc_pd", "EIO"), []state.Status{state.StatusOK, state.StatusFailed}, "pd: EIO"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r := runShort(t, parse(t, tc.device), quick(), nil, inUse)
+			r := still(t, parse(t, tc.device), probe.Options{Config: quick(), Short: true, Reduced: inUse})
 			var statuses []state.Status
 			failure := ""
 			for _, p := range r.Probes {

@@ -10,94 +10,68 @@ import (
 
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
-	"rdma_exporter/verbs"
 )
 
-// facts are what is known of the device that need not be asked again.
+// facts are results of earlier runs that need not be requested again.
 type facts struct {
 	state.Facts
-	// news tells that no report has all of it yet.
-	news bool
+	// changed is true if no report has all of them yet.
+	changed bool
 }
 
-// factsOf returns the facts that are given if they are those of the device as it is
-// now, and tells whether they are.
+// factsOf returns the given facts if they are about the device as it is now, and reports
+// whether they are.
 func (r *run) factsOf(given *state.Facts) (facts, bool) {
-	known, same := given.Of(r.Identity(r.driver.Kernel))
-	return facts{known, !same}, same
+	f, same := given.Of(r.Identity(r.driver.Kernel))
+	return facts{f, !same}, same
 }
 
-// tellFacts reports the facts, if there are new ones.
-func (r *run) tellFacts() {
-	if r.facts.news {
-		r.facts.news = false
+func (r *run) reportFacts() {
+	if r.facts.changed {
+		r.facts.changed = false
 		_ = r.Out.Send(wire.Line{Facts: &r.facts.Facts})
 	}
 }
 
-// recall takes over what is known of the type, and tells whether anything is.
+// recall uses the facts about the type, and reports whether there are any.
 func (q *qpProbe) recall() bool {
-	if a := q.run.absent(q.typ); a != nil {
+	if i := slices.IndexFunc(q.facts.Absent, func(s state.Skip) bool { return s.Subject.QPType == q.label }); i >= 0 {
 		q.lacking = true
-		q.Skips = append(q.Skips, *a)
-		q.lacks(*a)
+		q.Skips = append(q.Skips, q.facts.Absent[i])
+		q.markAbsent(q.facts.Absent[i])
 		return true
 	}
-	if m := q.inlineOf(q.typ); m != nil {
-		q.works, q.inline = true, int(m.Bytes)
-		q.Inline = append(q.Inline, *m)
-		if q.depth == state.DepthFull {
-			// What could not be sent is not forgotten because the size is known.
-			q.inlineMax = append(q.inlineMax, inlineMax{typ: q.typ, bytes: q.inline})
-		}
-		return true
+	i := slices.IndexFunc(q.facts.Inline, func(m state.InlineMax) bool { return m.Type == q.label })
+	if i < 0 {
+		return false
 	}
-	return false
+	m := q.facts.Inline[i]
+	q.works, q.inline = true, int(m.Bytes)
+	q.Inline = append(q.Inline, m)
+	if q.depth == state.DepthFull {
+		// The size is known, and may still be too large to send.
+		q.inlineMax = append(q.inlineMax, inlineMax{typ: q.typ, bytes: q.inline})
+	}
+	return true
 }
 
-// learnAbsent notes that the device does not have the type, as was just reported.
+// learnAbsent records that the device lacks the type, for the reason of the last skip.
 func (q *qpProbe) learnAbsent() {
 	a := q.Skips[len(q.Skips)-1]
-	q.facts.Absent, q.facts.news = append(q.facts.Absent, a), true
-	q.lacks(a)
+	q.facts.Absent, q.facts.changed = append(q.facts.Absent, a), true
+	q.markAbsent(a)
 }
 
-// lacks has nobody else ask for the type.
-func (q *qpProbe) lacks(a state.Skip) {
+// markAbsent keeps the rest of the run from requesting the type.
+func (q *qpProbe) markAbsent(a state.Skip) {
 	if a.Reason != state.SkipNotPermitted {
 		q.Lacks(q.typ, errors.New(strings.TrimPrefix(a.Detail, notEvenSmallest)))
 	}
 }
 
-// learnInline notes the most inline data of the type, if that was just found.
-func (q *qpProbe) learnInline() {
-	if n := len(q.Inline); n > 0 && q.Inline[n-1].Type == q.label {
-		q.facts.Inline, q.facts.news = append(q.facts.Inline, q.Inline[n-1]), true
-	}
-}
-
-// absent returns as what it is reported that the device does not have a type of QP; nil
-// if that is not known.
-func (r *run) absent(t verbs.QPType) *state.Skip {
-	i := slices.IndexFunc(r.facts.Absent, func(s state.Skip) bool { return s.Subject.QPType == t.Label() })
-	if i < 0 {
-		return nil
-	}
-	return &r.facts.Absent[i]
-}
-
-// inlineOf returns the most inline data of a type of QP; nil if that is not known.
-func (r *run) inlineOf(t verbs.QPType) *state.InlineMax {
-	i := slices.IndexFunc(r.facts.Inline, func(m state.InlineMax) bool { return m.Type == t.Label() })
-	if i < 0 {
-		return nil
-	}
-	return &r.facts.Inline[i]
-}
-
-// among returns a digest of the addresses of all ports, from which the ways of a run are
-// chosen: another address, or a port that came up, can make a better one.
-func among(loopbacks []*way) string {
+// among returns a digest of the addresses of all ports, from which a run chooses: another
+// address, or a port that came up, may be better.
+func among(loopbacks []*method) string {
 	digest := sha256.New()
 	for _, w := range loopbacks {
 		for _, c := range w.candidates {
@@ -107,8 +81,8 @@ func among(loopbacks []*way) string {
 	return hex.EncodeToString(digest.Sum(nil)[:8])
 }
 
-// recallWay has the way that is known be tried first.
-func (n *notification) recallWay(w *way, among string) {
+// recallWay moves the known candidate to the front.
+func (n *notification) recallWay(w *method, among string) {
 	w.among = among
 	i := slices.IndexFunc(n.facts.Methods, func(k state.KnownMethod) bool {
 		return k.Path == w.path && k.Port == w.port && k.Among == among
@@ -123,17 +97,17 @@ func (n *notification) recallWay(w *way, among string) {
 	}
 }
 
-// learnWay notes the way that is taken, and returns it as it is reported: with why no
-// better one is, if that was found out before. Failed are how many were tried first.
-func (n *notification) learnWay(w *way, port int, found state.Method, failed int) state.Method {
+// learnWay records the candidate that is taken after others failed, and returns it for the
+// report. If it was known, the report keeps why better ones do not work.
+func (n *notification) learnWay(w *method, port int, found state.Method, failed int) state.Method {
 	if w.known != nil && found.By == w.known.By && failed == 0 {
 		found.InsteadOf = w.known.InsteadOf
 		return found
 	}
-	// On the flush path the port is known once the way is.
+	// On the flush path the port is known once the candidate is.
 	k := state.KnownMethod{Method: found, Among: w.among}
 	k.Port = port
 	n.facts.Methods = slices.DeleteFunc(n.facts.Methods, func(o state.KnownMethod) bool { return o.Path == k.Path && o.Port == port })
-	n.facts.Methods, n.facts.news = append(n.facts.Methods, k), true
+	n.facts.Methods, n.facts.changed = append(n.facts.Methods, k), true
 	return found
 }

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"syscall"
@@ -12,20 +13,19 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// inlineMax is the most inline data that QPs of a type were given, in bytes.
+// inlineMax is the maximum inline data that QPs of a type were given, in bytes.
 type inlineMax struct {
 	typ   verbs.QPType
 	bytes int
 }
 
-// subject names a send of so much.
 func (m inlineMax) subject() state.Subject {
 	return state.Subject{Object: "inline", QPType: m.typ.Label()}
 }
 
-// maxInline finds the most inline data that a QP with one work request and one
-// scatter/gather entry can be given. No verb tells it, so it is searched for:
-// doubled until refused, then bisected.
+// maxInline finds the maximum inline data of a QP with one work request and one
+// scatter/gather entry. No verb reports it, so the size is doubled until refused, then
+// bisected.
 func (q *qpProbe) maxInline() {
 	best, refused := 0, maxInlineBytes+1
 	outOfMemory := false
@@ -46,8 +46,8 @@ func (q *qpProbe) maxInline() {
 			return
 		}
 	}
-	// Drivers say ENOMEM for too much inline data, and the kernel for too little
-	// memory. In the latter case what was given before is refused now.
+	// Drivers return ENOMEM for too much inline data, and the kernel if memory is short. In
+	// the latter case it now refuses what it gave before.
 	if outOfMemory {
 		if _, err := q.tryInline(best); err != nil {
 			q.fail(inlineMax{typ: q.typ}.subject(), fmt.Errorf("%d bytes, given before: %w", best, err))
@@ -55,12 +55,13 @@ func (q *qpProbe) maxInline() {
 		}
 	}
 	q.inline = best
-	q.Inline = append(q.Inline, state.InlineMax{Type: q.label, Bytes: int64(best)})
+	found := state.InlineMax{Type: q.label, Bytes: int64(best)}
+	q.Inline = append(q.Inline, found)
+	q.facts.Inline, q.facts.changed = append(q.facts.Inline, found), true
 	q.inlineMax = append(q.inlineMax, inlineMax{typ: q.typ, bytes: best})
 }
 
-// tryInline creates a QP with n bytes of inline data, tells how many were given,
-// and destroys it.
+// tryInline returns how many bytes a QP is given if n are requested.
 func (q *qpProbe) tryInline(n int) (given int, err error) {
 	var qp verbs.QP
 	q.Expecting(tooMuchInline, func() { qp, err = q.create(smallest(n)) })
@@ -71,24 +72,24 @@ func (q *qpProbe) tryInline(n int) (given int, err error) {
 	return given, q.Destroy("qp", qp)
 }
 
-// tooMuchInline reports whether err can mean that a QP cannot be given that much
-// inline data.
+// tooMuchInline reports whether err can mean that so much inline data is refused.
 func tooMuchInline(err error) bool {
 	return !errors.Is(err, session.ErrUndestroyed) && (errors.Is(err, syscall.EINVAL) ||
 		errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.E2BIG) || errors.Is(err, verbs.NoErrno) || verbs.IsNotSupported(err))
 }
 
 const (
-	// inlineTries is how often a message is sent before it counts as lost: those of UC
-	// and UD may be.
+	// inlineTries is how often a message is sent that may be lost, as those of UC and UD may.
 	inlineTries = 3
-	// routeHeader is how many bytes there are before a datagram where it is received.
+	// routeHeader is the number of bytes before a received datagram.
 	routeHeader = 40
 )
 
-// inlineSends sends a message of each size that the search found: there are drivers
-// that accept any size, and a figure that no send can carry is worth nothing. It needs a
-// port that was seen to reach itself.
+// errLost says that a message was sent and did not arrive.
+var errLost = fmt.Errorf("%d times, and it never arrived", inlineTries)
+
+// inlineSends sends a message of each size that was found, since some drivers accept any
+// size.
 func (n *notification) inlineSends() {
 	for _, m := range n.inlineMax {
 		err := n.inlineSend(m)
@@ -107,44 +108,37 @@ func (n *notification) inlineSends() {
 	}
 }
 
-// unsendable notes that inline data of the size that was given cannot be sent: less was
-// given than the device says.
+// unsendable records that inline data of the size that was given cannot be sent.
 func (n *notification) unsendable(m inlineMax, err error) {
 	err = fmt.Errorf("given max_inline_data %d, of which no message can be sent: %w", m.bytes, err)
-	if fact, ok := n.driver.Explains("qp_at_least_requested", errata.ModeUnsent, 0); ok {
-		n.known(m.subject(), session.OneLine([]error{err}), fact)
+	if erratum, ok := n.driver.Explains("qp_at_least_requested", errata.ModeUnsent, 0); ok {
+		n.known(m.subject(), session.OneLine([]error{err}), erratum)
 		return
 	}
 	n.fail(m.subject(), err)
 }
 
-// inlineSend sends one message as inline data. The error is an obstacle unless it is
-// because of them: the same message goes through if it is sent the ordinary way.
+// inlineSend sends one message as inline data over a loopback path that was seen to work. The
+// error is an obstacle unless the same message passes when it is not inline.
 func (n *notification) inlineSend(m inlineMax) error {
-	if m.bytes == 0 {
+	route := n.loopbackRoute()
+	switch {
+	case m.bytes == 0:
 		return notTried("there is none")
-	}
-	route := n.reached()
-	if route == nil {
+	case route == nil:
 		return notTried("no port was seen to reach itself")
-	}
-	if n.leftToSearch() <= 0 {
+	case n.leftToSearch() <= 0:
 		return notTried("the time for it was used up")
-	}
-	switch m.typ {
-	case verbs.RC, verbs.UC:
-	case verbs.UD:
-		if m.bytes > route.MTU {
-			return notTried("a datagram of port %d has no more than %d bytes", route.Port, route.MTU)
-		}
-	default:
+	case m.typ != verbs.RC && m.typ != verbs.UC && m.typ != verbs.UD:
 		return notTried("no message is sent by %s", m.typ)
+	case m.typ == verbs.UD && m.bytes > route.MTU:
+		return notTried("a datagram of port %d has no more than %d bytes", route.Port, route.MTU)
 	}
-	err := n.passes(m, route, verbs.SendInline)
+	err := n.sendMessage(m, route, verbs.SendInline)
 	if err == nil || session.ObstacleOf(err) != nil || errors.Is(err, session.ErrUndestroyed) {
 		return err
 	}
-	if control := n.passes(m, route, 0); session.ObstacleOf(control) != nil {
+	if control := n.sendMessage(m, route, 0); session.ObstacleOf(control) != nil {
 		return control
 	} else if control != nil {
 		return notTried("a message of that size does not get through by %s in any way: %v", m.typ, control)
@@ -157,9 +151,9 @@ func notTried(format string, args ...any) error {
 	return &session.ObstacleError{Reason: state.SkipNeeds, Detail: fmt.Sprintf(format, args...)}
 }
 
-// reached returns the route by which a port was seen to reach itself; nil if none was.
-func (n *notification) reached() *session.Route {
-	for _, w := range n.ways {
+// loopbackRoute returns the route by which a port was seen to reach itself, if any.
+func (n *notification) loopbackRoute() *session.Route {
+	for _, w := range n.methods {
 		for _, l := range n.Latencies {
 			if w.path == state.PathLoopback && w.settled && l.Path == w.path && l.Port == w.port && l.Count > 0 {
 				return &w.used.route
@@ -169,132 +163,99 @@ func (n *notification) reached() *session.Route {
 	return nil
 }
 
-// passes sends one message of a size, with objects of its own, and returns why it did
-// not arrive as it was sent.
-func (n *notification) passes(m inlineMax, route *session.Route, flags verbs.SendFlags) (err error) {
+// sendMessage sends a message, again if it may be lost, and returns why it did not arrive.
+func (n *notification) sendMessage(m inlineMax, route *session.Route, flags verbs.SendFlags) (err error) {
+	for range inlineTries {
+		if err = n.sendOnce(m, route, flags); !errors.Is(err, errLost) {
+			break
+		}
+	}
+	return err
+}
+
+func (n *notification) sendOnce(m inlineMax, route *session.Route, flags verbs.SendFlags) (err error) {
 	scope := n.Scope()
 	defer func() { err = errors.Join(err, scope.Close()) }()
 	pd, err := n.PD()
 	if err != nil {
 		return err
 	}
-	memory, err := scope.MR(pd, 2*m.bytes+routeHeader, verbs.AccessLocalWrite)
+	header := 0
+	if m.typ == verbs.UD {
+		header = routeHeader
+	}
+	memory, err := scope.MR(pd, m.bytes+header+m.bytes, verbs.AccessLocalWrite)
 	if session.MayNotPin(err) {
 		return notTried("the memory for it cannot be registered: %v", err)
 	} else if err != nil {
 		return err
 	}
-	t := transfer{payload: memory.Bytes()[m.bytes:][:m.bytes], data: memory.Bytes()[:m.bytes], reliable: m.typ == verbs.RC}
-	t.send = verbs.SendWR{Flags: verbs.SendSignaled | flags, SGEs: []verbs.SGE{memory.SGE(0, m.bytes)}}
+	cq, err := scope.CQ(verbs.CQInitAttr{Entries: 2, Vector: n.Vectors[0]})
+	if err != nil {
+		return err
+	}
+	// As in the search: the limit may depend on the other sizes.
+	attr := verbs.QPInitAttr{Type: m.typ, SendCQ: cq, RecvCQ: cq, Cap: smallest(m.bytes)}
+	from, err := scope.QP(pd, attr)
+	if err != nil {
+		return err
+	}
+	const sendID, recvID = 1, 2
+	send := verbs.SendWR{ID: sendID, Flags: verbs.SendSignaled | flags, SGEs: []verbs.SGE{memory.SGE(0, m.bytes)}}
 	if flags&verbs.SendInline != 0 {
-		t.inline = true
-		t.send.SGEs[0].LKey = 0 // which does not matter to inline data
+		send.SGEs[0].LKey = 0 // Inline data need no key.
 	}
-	t.recv.SGEs = []verbs.SGE{memory.SGE(m.bytes, m.bytes)}
-	if t.cq, err = scope.CQ(verbs.CQInitAttr{Entries: 2 * inlineTries, Vector: n.Vectors[0]}); err != nil {
-		return err
-	}
-	// As in the search: how much there can be may depend on the other sizes.
-	attr := verbs.QPInitAttr{Type: m.typ, SendCQ: t.cq, RecvCQ: t.cq, Cap: smallest(m.bytes)}
-	if t.from, err = scope.QP(pd, attr); err != nil {
-		return err
-	}
-	t.to = t.from
+	to := from
 	if m.typ == verbs.UD {
-		t.recv.SGEs = []verbs.SGE{memory.SGE(m.bytes, routeHeader+m.bytes)}
-		t.payload = memory.Bytes()[m.bytes+routeHeader:]
-		t.send.RemoteQPN, t.send.RemoteQKey = t.from.Number(), verbs.UDQKey
-		t.send.AH, err = scope.AH(pd, route.AH)
+		send.RemoteQPN, send.RemoteQKey = from.Number(), verbs.UDQKey
+		send.AH, err = scope.AH(pd, route.AH)
 	} else {
-		t.to, err = scope.QP(pd, attr)
+		to, err = scope.QP(pd, attr)
 	}
 	if err != nil {
 		return err
 	}
-	if err := session.Connect(t.from, t.to, *route); err != nil {
+	if err := session.Connect(from, to, *route); err != nil {
 		return err
 	}
-	return t.run(n)
-}
 
-// transfer is one message under way, from a QP to another or to itself.
-type transfer struct {
-	from, to verbs.QP
-	cq       verbs.CQ
-	send     verbs.SendWR
-	recv     verbs.RecvWR
-	// data are what is sent, and payload is where they arrive.
-	data, payload []byte
-	reliable      bool
-	// inline tells that the data are taken when the send is posted, or never were inline.
-	inline bool
-}
-
-// pattern is the byte of a message at an offset.
-func pattern(offset int) byte { return byte(offset%251 + 1) }
-
-// The IDs of the work requests of a transfer.
-const (
-	sendID = iota + 1
-	recvID
-)
-
-// run sends the message until it arrives.
-func (t *transfer) run(n *notification) error {
-	t.send.ID, t.recv.ID = sendID, recvID
-	if err := t.to.PostRecv(t.recv); err != nil {
+	data, payload := memory.Bytes()[:m.bytes], memory.Bytes()[m.bytes+header:]
+	for i := range data {
+		data[i] = byte(i%251 + 1)
+	}
+	want := bytes.Clone(data)
+	if err := to.PostRecv(verbs.RecvWR{ID: recvID, SGEs: []verbs.SGE{memory.SGE(m.bytes, header+m.bytes)}}); err != nil {
 		return err
 	}
-	for range inlineTries {
-		for i := range t.data {
-			t.data[i] = pattern(i)
-		}
-		if err := t.from.PostSend(t.send); err != nil {
-			return err
-		}
-		if t.inline {
-			clear(t.data)
-		}
-		arrived, err := t.await(n)
-		if arrived || err != nil || t.reliable {
-			return err
-		}
+	if err := from.PostSend(send); err != nil {
+		return err
 	}
-	return fmt.Errorf("%d times, and it never arrived", inlineTries)
-}
-
-// await waits until the message was sent and arrived. Of one that may be lost, arrived
-// tells whether it did.
-func (t *transfer) await(n *notification) (arrived bool, err error) {
-	sent := false
-	start := time.Now()
-	most := min(n.cfg.Deadline, n.leftToSearch())
-	w := verbs.NewWait(most)
+	if flags&verbs.SendInline != 0 {
+		clear(data) // They were copied when the send was posted.
+	}
+	start, limit := time.Now(), min(n.cfg.Deadline, n.leftToSearch())
 	defer func() { n.searched += time.Since(start) }()
-	for !sent || !arrived {
-		wc, err := poll(t.cq, w)
+	w := verbs.NewWait(limit)
+	sent := false
+	for range 2 {
+		wc, err := poll(cq, w)
 		switch {
 		case err != nil:
-			return false, err
-		case wc == nil && most < n.cfg.Deadline:
-			// Whether it would have completed is not known.
-			return false, notTried("the time for it was used up")
-		case wc == nil && sent && !t.reliable:
-			return false, nil
+			return err
+		case wc == nil && limit < n.cfg.Deadline:
+			// It might still have completed.
+			return notTried("the time for it was used up")
+		case wc == nil && sent && m.typ != verbs.RC:
+			return errLost
 		case wc == nil:
-			return false, fmt.Errorf("it did not complete within %s", n.cfg.Deadline)
+			return fmt.Errorf("it did not complete within %s", limit)
 		case wc.Status != verbs.WCSuccess:
-			return false, fmt.Errorf("it completed with %s", wc.Status)
-		case wc.ID == sendID:
-			sent = true
-		default:
-			arrived = true
+			return fmt.Errorf("it completed with %s", wc.Status)
 		}
+		sent = sent || wc.ID == sendID
 	}
-	for i, b := range t.payload {
-		if b != pattern(i) {
-			return false, errors.New("other bytes arrived")
-		}
+	if !bytes.Equal(payload, want) {
+		return errors.New("other bytes arrived")
 	}
-	return true, nil
+	return nil
 }

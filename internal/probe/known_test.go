@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"rdma_exporter/internal/probe"
 	"rdma_exporter/internal/state"
-	"rdma_exporter/verbs/simulated/simulatedtest"
 )
 
 // TestKnownShortfall: a size that comes short as the driver is known for fails nothing;
@@ -25,29 +25,19 @@ func TestKnownShortfall(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			p, err := simulatedtest.Parse([]byte("devices: [{name: sim0, like: sim_ib0, driver: '" + tt.driver + "', faults: [" + tt.fault + "]}]"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			r := runStill(t, p, "sim0", quick())
+			r := still(t, parse(t, "like: sim_ib0, driver: '"+tt.driver+"', faults: ["+tt.fault+"]"), probe.Options{Config: quick()})
 			if r.Info == nil || r.Info.Driver != tt.driver {
 				t.Errorf("the device says %+v of itself", r.Info)
 			}
-			for _, probe := range r.Probes {
-				if probe.Name != tt.probe {
-					continue
-				}
-				if probe.Status != tt.status || len(probe.Known) != tt.known || (len(probe.Failures) == 0) != (tt.status == state.StatusOK) {
-					t.Errorf("%s: %s, failures %+v, known %+v", probe.Name, probe.Status, probe.Failures, probe.Known)
-				}
-				for _, k := range probe.Known {
-					if k.Subject.String() != "small" || k.Message != "asked for cqe 16, given 15" || k.Contract != "cq_at_least_requested" || k.Fact == "" || k.Source == "" {
-						t.Errorf("known: %+v", k)
-					}
-				}
-				return
+			p := named(t, r, tt.probe)
+			if p.Status != tt.status || len(p.Known) != tt.known || (len(p.Failures) == 0) != (tt.status == state.StatusOK) {
+				t.Errorf("%s: %s, failures %+v, known %+v", p.Name, p.Status, p.Failures, p.Known)
 			}
-			t.Errorf("no probe %s: %+v", tt.probe, r)
+			for _, k := range p.Known {
+				if k.Subject.String() != "small" || k.Message != "asked for cqe 16, given 15" || k.Contract != "cq_at_least_requested" || k.Fact == "" || k.Source == "" {
+					t.Errorf("known: %+v", k)
+				}
+			}
 		})
 	}
 }
@@ -68,11 +58,7 @@ func TestKnownRefusal(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			p, err := simulatedtest.Parse([]byte("devices: [{name: sim0, like: sim_ib0, driver: '" + tt.driver + "', faults: [" + tt.fault + "]}]"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			r := runStill(t, p, "sim0", quick())
+			r := still(t, parse(t, "like: sim_ib0, driver: '"+tt.driver+"', faults: ["+tt.fault+"]"), probe.Options{Config: quick()})
 			if r.Error != "" {
 				t.Error(r.Error)
 			}
@@ -104,10 +90,8 @@ func TestKnownQuiet(t *testing.T) {
 		t.Run(driver, func(t *testing.T) {
 			t.Parallel()
 			p := measure(t, "like: sim_rxe0, driver: "+driver+", completion_vectors: 1", quick())
-			for _, w := range p.Methods {
-				if w.Path == state.PathFlush && (w.By != by || strings.Contains(w.InsteadOf, "known of the driver") != (by == byRecv)) {
-					t.Errorf("%+v, want %s", w, by)
-				}
+			if w := methodOf(p, state.PathFlush); w.By != by || strings.Contains(w.InsteadOf, "known of the driver") != (by == byRecv) {
+				t.Errorf("%+v, want %s", w, by)
 			}
 			if p.Status != state.StatusOK || len(p.Methods) == 0 {
 				t.Errorf("%s, ways %v, failures %v", p.Status, p.Methods, p.Failures)

@@ -1,7 +1,6 @@
 package probe_test
 
 import (
-	"bytes"
 	"fmt"
 	"runtime"
 	"strings"
@@ -10,10 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdma_exporter/internal/probe"
-	"rdma_exporter/internal/state"
-	"rdma_exporter/internal/wire"
-	"rdma_exporter/verbs"
-	"rdma_exporter/verbs/simulated"
 )
 
 // limitMemlock gives the process a limit on locked memory, and takes from the calling
@@ -74,21 +69,8 @@ func TestMemlock(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s %s with %d, exempt %t", tc.verb, tc.errno, tc.limit, tc.exempt), func(t *testing.T) {
 			limitMemlock(t, tc.limit)
-			p, err := simulated.ParseProfile([]byte("devices: [{name: dev, like: sim_rxe0, faults: [{verb: " + tc.verb + ", errno: " + tc.errno + "}]}]"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var out bytes.Buffer
-			if err := probe.Run(t.Context(), probe.Options{
-				Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
-				Device:   "dev", Config: quick(), LocksMemory: !tc.exempt, Out: wire.NewWriter(&out),
-			}); err != nil {
-				t.Fatal(err)
-			}
-			var r state.Run
-			if err := wire.Read(&out, &r); err != nil {
-				t.Fatal(err)
-			}
+			p := parse(t, "like: sim_rxe0, faults: [{verb: "+tc.verb+", errno: "+tc.errno+"}]")
+			r, _ := probed(t, p, probe.Options{Config: quick(), LocksMemory: !tc.exempt})
 			found, hints := 0, 0
 			look := func(subject, text, verb string, limit *int64) {
 				found++

@@ -7,35 +7,26 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// memory is a kind of memory that is registered.
 type memory struct {
 	kind state.RegisteredMemory
 	size int
 }
 
-func memories() []named[memory] {
-	var all []named[memory]
-	for _, m := range []memory{{state.MemoryPage, 4 << 10}, {state.MemoryMany, 2 << 20}} {
-		all = append(all, named[memory]{name: string(m.kind), size: m})
-	}
-	return all
-}
-
-// mr probes ibv_reg_mr(3): memory of each kind is registered, and deregistered at once.
+// mr probes ibv_reg_mr(3) with memory of each kind, which is deregistered at once.
 func (r *run) mr(s *step) {
 	pd, err := r.PD()
 	if err != nil {
 		s.cannot(state.Subject{Object: "pd"}, err)
 		return
 	}
-	for _, m := range memories() {
-		if !s.register(pd, m.size) {
+	for _, m := range []memory{{state.MemoryPage, 4 << 10}, {state.MemoryMany, 2 << 20}} {
+		if !s.register(pd, m) {
 			return
 		}
 	}
 }
 
-// register registers memory of a kind. It reports whether nothing of it is left.
+// register reports whether nothing is left of the memory that it registered.
 func (s *step) register(pd verbs.PD, m memory) (gone bool) {
 	r := state.Registration{Memory: m.kind, Bytes: int64(m.size), Result: state.MemoryRegistered}
 	defer func() { s.Registrations = append(s.Registrations, r) }()
@@ -52,7 +43,7 @@ func (s *step) register(pd verbs.PD, m memory) (gone bool) {
 	return len(s.Failures) == failed
 }
 
-// refused records what refused memory. The limit of this process is not a device failure:
+// refused records what refused memory. The limit of this process is not a device failure, so
 // the memory is skipped.
 func (s *step) refused(r *state.Registration, m memory, err error) {
 	r.Result, r.By, r.Detail = state.MemoryRefused, state.RefusedByDevice, err.Error()

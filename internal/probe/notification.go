@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -14,16 +13,16 @@ import (
 )
 
 const (
-	// maxLoopbackPorts is the most ports whose way to themselves is measured.
+	// maxLoopbackPorts limits the ports whose loopback path is measured.
 	maxLoopbackPorts = 4
-	// leastShare is the least time that a measurement is given, if as much is
-	// left: one share of very many would be too short for a single sample.
-	leastShare = 20 * time.Millisecond
-	// The first samples of a batch are thrown away: a tenth as many as are kept,
-	// within these bounds, if there is the time.
-	leastWarmup, mostWarmup = 5, 100
-	// maxRunSamples is the most samples of all measurements together: they are to
-	// fit into one line of the report.
+	// minShare is the least time that a measurement gets, if as much is left: one share of
+	// many would be too short for a single sample.
+	minShare = 20 * time.Millisecond
+	// The first samples of a batch are dropped: a tenth as many as are kept, within these
+	// bounds, if there is time.
+	minWarmup, maxWarmup = 5, 100
+	// maxRunSamples limits the samples of all measurements, which must fit into one line of
+	// the report.
 	maxRunSamples = 1 << 15
 )
 
@@ -32,71 +31,60 @@ const (
 func (r *run) notification(s *step) {
 	n := &notification{step: s, cfg: r.cfg.Notification, start: time.Now()}
 	n.plan = n.measurements()
-	n.samples = n.cfg.Samples
-	if most := maxRunSamples / len(n.plan); n.samples > most {
-		n.cut(state.Clamp{
-			Subject: state.Subject{Object: "measurement"}, Attribute: "samples", Limit: "samples_per_run",
-			Configured: int64(n.samples), Used: int64(most),
-		})
-		n.samples = most
-	}
+	n.samples = n.clamp(state.Subject{Object: "measurement"}, "samples", n.cfg.Samples, "samples_per_run", maxRunSamples/len(n.plan))
 	done := n.measureAll()
-	if n.giveBack() && done {
+	if n.destroyKept() && done {
 		n.inlineSends()
 	}
 }
 
-// notification is the probe under way.
 type notification struct {
 	*step
 	cfg   NotificationConfig
 	start time.Time
 	// samples is the number of samples of each measurement.
 	samples int
-	// ways are those of each path and port; plan are the measurements to come, in order.
-	ways []*way
-	plan []measurement
-	// loan is what the last measurement left to the next one; nil for nothing.
-	loan *loan
-	// empty tells that no memory can be registered for messages.
+	// methods has one method for each path and port. plan has the measurements to come.
+	methods []*method
+	plan    []measurement
+	// kept are the objects of the measurement keptFor, for the next one.
+	kept    *trial
+	keptFor measurement
+	// empty is true if no memory can be registered for messages.
 	empty bool
 	// late are the measurements whose time was used up before their first sample.
 	late []measurement
 }
 
-// measurement is one measurement of the plan.
 type measurement struct {
-	*way
+	*method
 	mode   state.LatencyMode
 	vector int
 	// combination is the subject of the measurement on any vector.
 	combination state.Subject
 }
 
-// subject is what the measurement is about.
 func (m measurement) subject() state.Subject {
 	s := m.combination
 	s.Vector = &m.vector
 	return s
 }
 
-// measurements returns the plan, the figures that matter most first: should the
-// time not suffice, the others are what is left out.
+// measurements returns the plan with the most important figures first, since the last ones
+// are left out if time is short.
 func (n *notification) measurements() []measurement {
 	all := n.loopbacks()
 	choice := among(all)
-	ways, vectors := all, n.Vectors
+	ports, vectors := all, n.Vectors
 	if n.depth == state.DepthShort {
-		ways, vectors = ways[:min(len(ways), 1)], vectors[:1]
+		ports, vectors = ports[:min(len(ports), 1)], vectors[:1]
 	}
-	n.ways = slices.Insert(slices.Clone(ways), min(1, len(ways)), flushes(n.driver))
-	for _, w := range n.ways {
-		n.recallWay(w, choice)
-	}
+	n.methods = slices.Insert(slices.Clone(ports), min(1, len(ports)), flushes(n.driver))
 	var plan []measurement
-	for i, w := range n.ways {
-		m := measurement{way: w}
-		// The vectors differ in which processor is interrupted; one way shows it.
+	for i, w := range n.methods {
+		n.recallWay(w, choice)
+		m := measurement{method: w}
+		// The vectors differ in which CPU is interrupted; one path shows it.
 		of := vectors
 		if i > 0 {
 			of = vectors[:1]
@@ -116,12 +104,12 @@ func (n *notification) measurements() []measurement {
 	return plan
 }
 
-// loopbacks returns the ports that may reach themselves, and notes why others do not.
-func (n *notification) loopbacks() []*way {
-	var ways []*way
+// loopbacks returns the ports that may reach themselves, and skips the others.
+func (n *notification) loopbacks() []*method {
+	var list []*method
 	for port := 1; port <= n.Attr.Ports; port++ {
 		subject := state.Subject{Object: string(state.PathLoopback), Port: port}
-		if len(ways) == maxLoopbackPorts {
+		if len(list) == maxLoopbackPorts {
 			n.skip(subject, state.SkipBudget, "one run measures no more than %d ports", maxLoopbackPorts)
 			continue
 		}
@@ -131,18 +119,18 @@ func (n *notification) loopbacks() []*way {
 		} else if err != nil {
 			n.fail(subject, err)
 		} else {
-			w := &way{path: state.PathLoopback, port: port}
+			w := &method{path: state.PathLoopback, port: port}
 			for _, r := range routes {
 				w.candidates = append(w.candidates, candidate{route: r})
 			}
-			ways = append(ways, w)
+			list = append(list, w)
 		}
 	}
-	return ways
+	return list
 }
 
-// measureAll takes the measurements of the plan until the time is used up. It tells
-// whether more may be created after them.
+// measureAll takes the measurements of the plan until the time is used up. It reports whether
+// more objects may be created.
 func (n *notification) measureAll() bool {
 	for len(n.plan) > 0 && n.left() > 0 {
 		if n.Out.Err() != nil {
@@ -156,38 +144,36 @@ func (n *notification) measureAll() bool {
 		}
 		if n.depth == state.DepthShort && n.done > 0 {
 			// One path is enough.
-			n.plan = slices.DeleteFunc(n.plan, func(o measurement) bool { return o.way != m.way })
+			n.plan = slices.DeleteFunc(n.plan, func(o measurement) bool { return o.method != m.method })
 		}
 	}
 	n.leaveOut(slices.Concat(n.late, n.plan), state.SkipBudget, "the %s for all measurements were used up", n.cfg.Budget)
 	return true
 }
 
-// left returns the time that is left for the probe.
 func (n *notification) left() time.Duration { return n.cfg.Budget - time.Since(n.start) }
 
-// leaveOut notes measurements that are not taken: one skip for each combination.
+// leaveOut skips measurements, with one skip for each combination.
 func (n *notification) leaveOut(list []measurement, reason state.SkipReason, format string, args ...any) {
-	why := fmt.Sprintf(format, args...)
 	for len(list) > 0 {
 		combination := list[0].combination
-		var vectors []string
+		var vectors []int
 		list = slices.DeleteFunc(list, func(m measurement) bool {
 			same := m.combination == combination
 			if same {
-				vectors = append(vectors, strconv.Itoa(m.vector))
+				vectors = append(vectors, m.vector)
 			}
 			return same
 		})
-		n.skip(combination, reason, "vector %s: %s", strings.Join(vectors, ", "), why)
+		n.skip(combination, reason, "vector %s: %s", session.Join(vectors), fmt.Sprintf(format, args...))
 	}
 }
 
-// measure takes one measurement, with objects that nobody else uses, and notes what
-// came of it. The error tells of objects that are left.
+// measure takes one measurement and records the result. The error is about objects that are
+// left.
 func (n *notification) measure(m measurement) error {
 	if m.none != nil {
-		n.leaveAside(m, m.none)
+		n.skipAll(m, m.none)
 		return nil
 	}
 	t, err := n.trial(m)
@@ -199,24 +185,23 @@ func (n *notification) measure(m measurement) error {
 		clean, t.err = n.sample(m, t)
 	}
 	if o := session.ObstacleOf(t.err); o != nil {
-		n.leaveAside(m, o)
+		n.skipAll(m, o)
 	} else if t.err != nil {
 		n.fail(m.subject(), t.err)
 	}
-	if clean && n.lend(m, t) {
+	if clean && n.keep(m, t) {
 		return nil
 	}
-	n.loan = nil
 	return n.close(m, t)
 }
 
-// leaveAside notes an obstacle, which is in the way of all vectors.
-func (n *notification) leaveAside(m measurement, o *session.ObstacleError) {
+// skipAll skips a combination on every vector.
+func (n *notification) skipAll(m measurement, o *session.ObstacleError) {
 	n.skip(m.combination, o.Reason, "%s", o.Detail)
 	n.plan = slices.DeleteFunc(n.plan, func(o measurement) bool { return o.combination == m.combination })
 }
 
-// close destroys the objects of a trial. The error tells of those that are left.
+// close destroys the objects of a trial. The error is about those that are left.
 func (n *notification) close(m measurement, t *trial) error {
 	err := t.scope.Close()
 	if err != nil {
@@ -227,25 +212,24 @@ func (n *notification) close(m measurement, t *trial) error {
 	return err
 }
 
-// maxRenewals is the most samples of a measurement that takes its QP through all
-// its states for each: those are commands to the firmware of an adapter.
+// maxRenewals limits the samples of a measurement that takes its QP through all its states
+// each time, by commands to the firmware of an adapter.
 const maxRenewals = 10
 
-// sample takes the samples of a measurement and notes what was found. The first
-// sample was taken by the ordinary calls: should a verb hang or crash, the report
-// has named it. The others are taken in one batch, from which the figures are. Clean
-// tells that all of them went well, and so that the objects are of further use.
+// sample takes the samples of a measurement in one batch and records the figures. The first
+// sample was taken by single verbs, so that the report names a verb that hangs or crashes.
+// Clean is true if nothing went wrong, so that the objects can be reused.
 func (n *notification) sample(m measurement, t *trial) (clean bool, err error) {
 	o, found := t.o, t.found
 	if found.Stopped == verbs.StopNone {
 		left := n.left()
-		o.Budget = min(left, max(left/time.Duration(len(n.plan)+1), leastShare))
+		o.Budget = min(left, max(left/time.Duration(len(n.plan)+1), minShare))
 		o.Samples = n.samples
 		if o.Init != nil {
 			o.Samples = min(o.Samples, maxRenewals)
 		}
-		// Half of the time at least is for samples that are kept.
-		o.Warmup = min(max(leastWarmup, o.Samples/10), mostWarmup, max(0, int(o.Budget/2/t.took)))
+		// At least half of the time is for samples that are kept.
+		o.Warmup = min(max(minWarmup, o.Samples/10), maxWarmup, max(0, int(o.Budget/2/t.took)))
 		spurious := found.Spurious
 		if found.Stopped = verbs.StopBudget; o.Budget > 0 {
 			found, err = n.Device.Measure(o)
@@ -260,25 +244,25 @@ func (n *notification) sample(m measurement, t *trial) (clean bool, err error) {
 	switch {
 	case l.Count > 0 || l.Wrong():
 		n.Latencies = append(n.Latencies, l)
-		n.tell(m, l)
+		n.describe(m, l)
 	case err == nil:
 		n.late = append(n.late, m)
 	}
 	if l.Count > 0 {
 		n.done++
 	}
-	// What is awaited in vain takes long, and is probably so again.
+	// Waiting in vain takes long, and will probably do so again.
 	switch {
 	case l.Missing > 0:
-		n.postpone(func(o measurement) bool { return o.way == m.way })
+		n.postpone(func(o measurement) bool { return o.method == m.method })
 	case l.Missed+l.Misdirected > 0:
 		n.postpone(func(o measurement) bool { return o.combination == m.combination })
 	}
 	return err == nil && found.Stopped == verbs.StopNone && !l.Wrong(), err
 }
 
-// usedOnce returns why the QP of a measurement that takes it through all its states
-// for each sample can be used once only, as with software iWARP; nil if it can be used again.
+// usedOnce returns why the QP of a measurement that takes it through all its states for each
+// sample works only once, as with software iWARP. Nil means that it works again.
 func usedOnce(o verbs.Measurement, found verbs.Samples, err error) error {
 	var failed *verbs.Error
 	switch {
@@ -295,13 +279,14 @@ func usedOnce(o verbs.Measurement, found verbs.Samples, err error) error {
 
 // postpone moves measurements to the end of the plan.
 func (n *notification) postpone(which func(measurement) bool) {
-	var now, later []measurement
-	for _, m := range n.plan {
-		if which(m) {
-			later = append(later, m)
-		} else {
-			now = append(now, m)
+	slices.SortStableFunc(n.plan, func(a, b measurement) int {
+		switch {
+		case which(a) == which(b):
+			return 0
+		case which(a):
+			return 1
+		default:
+			return -1
 		}
-	}
-	n.plan = slices.Concat(now, later)
+	})
 }

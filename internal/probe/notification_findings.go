@@ -9,7 +9,6 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// latency returns what a measurement found as the report has it.
 func latency(m measurement, s verbs.Samples) state.Latency {
 	l := state.Latency{
 		Port: m.port, Path: m.path, Mode: m.mode, Vector: m.vector,
@@ -24,9 +23,9 @@ func latency(m measurement, s verbs.Samples) state.Latency {
 	return l
 }
 
-// tell notes each kind of thing that went wrong in a measurement as a failure:
-// how often it did, what that means for a program, and where to look.
-func (n *notification) tell(m measurement, l state.Latency) {
+// describe records a failure for each kind of error in a measurement: how often it occurred
+// and what that means for a program.
+func (n *notification) describe(m measurement, l state.Latency) {
 	note := func(count int, what, meaning string) {
 		if count > 0 {
 			n.Failures = append(n.Failures, state.Failure{
@@ -37,7 +36,7 @@ func (n *notification) tell(m measurement, l state.Latency) {
 	}
 	note(l.Missed,
 		fmt.Sprintf("no event came within %s for %s that the queue had", n.cfg.Deadline, plural(l.Missed, "completion")),
-		fmt.Sprintf("a program that sleeps until the event would hang (/proc/interrupts tells whether completion vector %d interrupts at all)", m.vector))
+		fmt.Sprintf("a program that sleeps until the event would hang (/proc/interrupts shows whether completion vector %d interrupts at all)", m.vector))
 	note(l.Spurious,
 		plural(l.Spurious, "event")+" came while the queue was empty",
 		"a program is woken for nothing, and one that expects a completion with each event goes wrong")
@@ -56,7 +55,6 @@ func (n *notification) tell(m measurement, l state.Latency) {
 		meaning)
 }
 
-// plural counts things.
 func plural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -64,7 +62,6 @@ func plural(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// distinct lists words, each once.
 func distinct(words []string) string {
 	return strings.Join(slices.Compact(slices.Sorted(slices.Values(words))), ", ")
 }

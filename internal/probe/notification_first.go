@@ -10,27 +10,24 @@ import (
 )
 
 const (
-	// errorGrace is how long a flushed request, or its event, is waited for where
-	// it is not certain that there is one.
+	// errorGrace limits the wait for an event that need not come.
 	errorGrace = 50 * time.Millisecond
 	// firstID is the ID of the first sample, which no sample of a batch has.
 	firstID = verbs.MaxSamples
-	// maxStray is the most events that are taken where none or one is expected.
+	// maxStray limits the events that are taken where none or one is expected.
 	maxStray = 3
-	// The pauses between two looks at a CQ double within these bounds: the time
-	// does not matter here, but each look is a line of the report.
-	firstLook, lastLook = 50 * time.Microsecond, 10 * time.Millisecond
+	// The pauses between two polls double within these bounds: the time does not matter
+	// here, but each poll is a line of the report.
+	minPollPause, maxPollPause = 50 * time.Microsecond, 10 * time.Millisecond
 )
 
-// first takes the first sample of a measurement. What is found has counts only;
-// if the sample is such that a batch must not follow it, Stopped says why. It
-// took that long, roughly. The error is an obstacle if the device does not take
-// part in what is to be measured.
+// first takes the first sample of a measurement, which took about that long. The result has
+// counts only; Stopped says why no batch may follow. The error is an obstacle if the device
+// does not offer what is measured.
 func (n *notification) first(m measurement, o verbs.Measurement) (found verbs.Samples, took time.Duration, err error) {
 	f := firstSample{Measurement: o}
 	grace := o.Deadline
-	flush := m.path == state.PathFlush
-	unsure := flush && m.mode == state.ModeSolicited
+	unsure := m.path == state.PathFlush && m.mode == state.ModeSolicited
 	if unsure {
 		grace = min(grace, errorGrace)
 	}
@@ -52,21 +49,19 @@ func (n *notification) first(m measurement, o verbs.Measurement) (found verbs.Sa
 	return f.found, max(f.took, 1), err
 }
 
-// firstSample is a sample that is taken by the ordinary calls. Each event is
-// acknowledged as soon as it was returned, so that the CQ can be destroyed
-// whatever comes next.
+// firstSample is a sample taken by single verbs. Each event is acknowledged at once, so
+// that the CQ can be destroyed whatever comes next.
 type firstSample struct {
 	verbs.Measurement
 	found verbs.Samples
 	// took is the time from posting to the completion, or until it was given up.
 	took time.Duration
-	// owed tells that the completion was taken without its event, which may come
-	// late.
-	owed bool
+	// eventPending is true if the completion was polled without its event, which may be late.
+	eventPending bool
 }
 
-// take takes the sample, as verbs.Measurement has it. The event is waited for no
-// longer than grace if the completion is there by then.
+// take takes the sample as verbs.Measurement describes it. If the completion is there, it
+// waits for the event no longer than grace.
 func (f *firstSample) take(grace time.Duration) error {
 	if f.Init != nil {
 		if err := f.Receiver.Modify(f.Init.Attr, f.Init.Mask); err != nil {
@@ -94,18 +89,18 @@ func (f *firstSample) take(grace time.Duration) error {
 		return err
 	}
 	f.took = time.Since(posted)
-	f.judge(wc, f.Status)
+	f.check(wc, f.Status)
 	if f.Other != nil {
-		// Also if the receipt did not come: the sender may have been told why.
+		// Even if the receive did not complete: the send may say why.
 		if wc, err = poll(f.Other, verbs.NewWait(f.Deadline)); err != nil {
 			return err
 		}
-		f.judge(wc, verbs.WCSuccess)
+		f.check(wc, verbs.WCSuccess)
 	}
 	return f.drain()
 }
 
-// trigger does what leads to the completion.
+// trigger causes the completion.
 func (f *firstSample) trigger() error {
 	if f.Init != nil {
 		return f.Receiver.Modify(verbs.ToError())
@@ -113,8 +108,8 @@ func (f *firstSample) trigger() error {
 	return f.Sender.PostSend(f.Send)
 }
 
-// refused makes a refusal of the error of a work request if another way may do better:
-// on the loopback path any may, and of those that flush, receives are the control.
+// refused returns a refusal if another candidate may work: any may on the loopback path. On
+// the flush path receives are the control.
 func (f *firstSample) refused(err error) error {
 	switch {
 	case f.Status == verbs.WCSuccess:
@@ -126,8 +121,8 @@ func (f *firstSample) refused(err error) error {
 	}
 }
 
-// judge counts what is wrong about a completion, or that there is none.
-func (f *firstSample) judge(wc *verbs.WC, status verbs.WCStatus) {
+// check counts a completion that is missing or has another status.
+func (f *firstSample) check(wc *verbs.WC, status verbs.WCStatus) {
 	switch {
 	case wc == nil:
 		f.found.Missing++
@@ -136,36 +131,33 @@ func (f *firstSample) judge(wc *verbs.WC, status verbs.WCStatus) {
 	}
 }
 
-// await waits for the measured completion, by its event if there is a channel:
-// for either as long as grace, without a completion as long as the deadline. It
-// returns nil if the completion did not come.
+// await waits for the measured completion, by its event if there is a channel: up to grace
+// for the event, and up to the deadline for the completion. Nil means that it did not come.
 func (f *firstSample) await(grace time.Duration) (*verbs.WC, error) {
 	if f.Channel == nil {
 		return poll(f.CQ, verbs.NewWait(f.Deadline))
 	}
-	for _, length := range []time.Duration{grace, f.Deadline - grace} {
-		notified, err := f.awaitEvent(verbs.NewWait(length))
+	for _, wait := range []time.Duration{grace, f.Deadline - grace} {
+		notified, err := f.awaitEvent(verbs.NewWait(wait))
 		if err != nil {
 			return nil, err
 		}
 		wc, err := poll(f.CQ, verbs.NewWait(0))
 		switch {
-		case err != nil:
-			return nil, err
-		case wc != nil && notified:
-			return wc, nil
+		case err != nil || wc != nil && notified:
+			return wc, err
 		case wc != nil:
-			return wc, f.unnotified()
+			return wc, f.countMissed()
 		case notified:
 			f.found.Spurious++
-			f.owed = true
+			f.eventPending = true
 			return poll(f.CQ, verbs.NewWait(f.Deadline))
 		}
 	}
 	return nil, nil
 }
 
-// awaitEvent waits for an event of the CQ, and tells whether one came.
+// awaitEvent reports whether an event of the CQ came.
 func (f *firstSample) awaitEvent(w *verbs.Wait) (bool, error) {
 	for range maxStray {
 		came, own, err := f.event(f.Channel, w)
@@ -177,12 +169,12 @@ func (f *firstSample) awaitEvent(w *verbs.Wait) (bool, error) {
 	return false, nil
 }
 
-// unnotified finds out where the event of a completion is that was polled without
-// one.
-func (f *firstSample) unnotified() error {
-	f.owed = true
+// countMissed counts the event of a completion that was polled without it, as misdirected if
+// it is on the other channel or named another CQ.
+func (f *firstSample) countMissed() error {
+	f.eventPending = true
 	if f.found.Misdirected > 0 {
-		return nil // that was it: it named another CQ
+		return nil
 	}
 	astray, _, err := f.event(f.Bystander, verbs.NewWait(0))
 	switch {
@@ -196,8 +188,8 @@ func (f *firstSample) unnotified() error {
 	return nil
 }
 
-// drain takes the events that are left, lest a batch counts them as its own. An
-// event that is owed is late; others have no cause.
+// drain takes the events that are left, so that a batch does not count them. A pending event
+// is late; others have no cause.
 func (f *firstSample) drain() error {
 	if f.Channel == nil {
 		return nil
@@ -214,8 +206,8 @@ func (f *firstSample) drain() error {
 			switch {
 			case ch == f.Bystander || !own:
 				f.found.Misdirected++
-			case f.owed:
-				f.owed = false
+			case f.eventPending:
+				f.eventPending = false
 			default:
 				f.found.Spurious++
 			}
@@ -224,8 +216,8 @@ func (f *firstSample) drain() error {
 	return nil
 }
 
-// event takes and acknowledges an event, which it waits for, and tells whether one
-// came and whether it names the measured CQ.
+// event waits for an event and acknowledges it. It reports whether one came, and whether it
+// names the measured CQ.
 func (f *firstSample) event(ch verbs.CompChannel, w *verbs.Wait) (came, own bool, err error) {
 	e, err := w.Event(ch)
 	if errors.Is(err, verbs.ErrTimeout) {
@@ -237,10 +229,9 @@ func (f *firstSample) event(ch verbs.CompChannel, w *verbs.Wait) (came, own bool
 	return true, e.CQ == f.CQ, e.CQ.AckEvents(1)
 }
 
-// poll waits for a completion, and looks at least once. It returns nil if there is
-// none.
+// poll waits for a completion, and polls at least once. Nil means that there is none.
 func poll(q verbs.CQ, w *verbs.Wait) (*verbs.WC, error) {
-	for pause := firstLook; ; pause = min(2*pause, lastLook) {
+	for pause := minPollPause; ; pause = min(2*pause, maxPollPause) {
 		left := w.Left()
 		wcs, err := q.Poll(1)
 		if err != nil {

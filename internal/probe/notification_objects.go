@@ -9,18 +9,17 @@ import (
 const (
 	// messageSize is the length of a message, in bytes.
 	messageSize = 8
-	// depth is the length of the queues. One message is under way at a time.
+	// depth is the length of the queues. One message is in flight at a time.
 	depth = 4
 )
 
-// objects creates what a trial needs, and nobody else uses: a message in memory of
-// its own, CQs of the measurement's vector, and a QP that flushes or two QPs that
-// are connected. One who is to sleep has a channel, and beside it a second one on
-// which no event belongs, but which has a CQ like the first: an event that goes
-// astray has somewhere to go.
+// objects creates what a trial needs, for itself alone: memory for a message, CQs on the
+// measured vector, and a QP that flushes or two that are connected. If events are measured
+// there are a channel and a second one with a CQ like the first, where a misdirected event
+// would show.
 func (n *notification) objects(t *trial, m measurement) (err error) {
 	o, scope := &t.o, t.scope
-	t.whatever = true
+	t.final = true
 	pd, err := n.PD()
 	if err != nil {
 		return err
@@ -45,7 +44,7 @@ func (n *notification) objects(t *trial, m measurement) (err error) {
 	}
 	if m.path == state.PathFlush {
 		err = n.flushing(t)
-		t.whatever = err != nil && !session.IsRefused(err)
+		t.final = err != nil && !session.IsRefused(err)
 	} else {
 		err = n.connected(t, m, pd)
 	}
@@ -56,7 +55,6 @@ func (n *notification) objects(t *trial, m measurement) (err error) {
 	return err
 }
 
-// flushing creates the QP of the flush path.
 func (n *notification) flushing(t *trial) error {
 	t.o.Status = verbs.WCWRFlushErr
 	f, err := t.scope.Flushing(t.flush, t.o.CQ, t.o.CQ, t.o.Send.SGEs, session.FlushDepth)
@@ -73,7 +71,6 @@ func (n *notification) flushing(t *trial) error {
 	return nil
 }
 
-// connected creates and connects the QPs of the loopback path.
 func (n *notification) connected(t *trial, m measurement, pd verbs.PD) (err error) {
 	o := &t.o
 	// The sender's completion must not be taken for that of the receipt.
@@ -86,12 +83,12 @@ func (n *notification) connected(t *trial, m measurement, pd verbs.PD) (err erro
 	if o.Receiver, err = t.scope.QP(pd, qpFor(o.Other, o.CQ)); err != nil {
 		return err
 	}
-	t.whatever = false
+	t.final = false
 	return session.Connect(o.Sender, o.Receiver, t.route)
 }
 
-// message returns where a message is sent from and received to. A process that
-// may not pin memory sends empty ones, which is noted once.
+// message returns the memory of a message at both ends. A process that may not pin memory
+// sends empty messages, which is reported once.
 func (n *notification) message(scope *session.Scope, pd verbs.PD) (send, recv []verbs.SGE, err error) {
 	if n.empty {
 		return nil, nil, nil
@@ -111,12 +108,10 @@ func (n *notification) message(scope *session.Scope, pd verbs.PD) (send, recv []
 	return []verbs.SGE{memory.SGE(0, messageSize)}, []verbs.SGE{memory.SGE(messageSize, messageSize)}, nil
 }
 
-// cq says which CQs the measurement has.
 func (m measurement) cq(ch verbs.CompChannel) verbs.CQInitAttr {
 	return verbs.CQInitAttr{Entries: 2 * depth, Channel: ch, Vector: m.vector}
 }
 
-// qpFor says which QPs a measurement has.
 func qpFor(send, recv verbs.CQ) verbs.QPInitAttr {
 	return verbs.QPInitAttr{
 		Type: verbs.RC, SendCQ: send, RecvCQ: recv,

@@ -13,50 +13,7 @@ import (
 	"rdma_exporter/internal/wire"
 	"rdma_exporter/test/running"
 	"rdma_exporter/verbs"
-	"rdma_exporter/verbs/simulated"
-	"rdma_exporter/verbs/simulated/simulatedtest"
 )
-
-// measure probes one device, of which the profile has these keys, and returns
-// what the notification probe found, while time stands still as in runStill.
-// Whatever it finds, nothing may be left.
-func measure(t *testing.T, device string, c probe.Config) state.Probe {
-	t.Helper()
-	if !strings.Contains(device, "latency:") {
-		device += ", default_latency: 0s, latency: {}"
-	}
-	p, err := simulatedtest.Parse([]byte("devices: [{name: dev, " + device + "}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := runStill(t, p, "dev", c)
-	if r.Error != "" || len(r.Undestroyed) > 0 {
-		t.Errorf("error %q, undestroyed %v", r.Error, r.Undestroyed)
-	}
-	n := r.Probes[len(r.Probes)-1]
-	if n.Name != "notification" {
-		t.Fatalf("the last probe is %s", n.Name)
-	}
-	return n
-}
-
-// taken lists measurements as "loopback any 1/0", with port and vector.
-func taken(list []state.Latency) string {
-	var names []string
-	for _, l := range list {
-		names = append(names, fmt.Sprintf("%s %s %d/%d", l.Path, l.Mode, l.Port, l.Vector))
-	}
-	return strings.Join(names, ", ")
-}
-
-// skips lists skips as "loopback port 1: port_down".
-func skips(list []state.Skip) string {
-	var names []string
-	for _, s := range list {
-		names = append(names, s.Subject.String()+": "+string(s.Reason))
-	}
-	return strings.Join(names, ", ")
-}
 
 func TestNotificationPlan(t *testing.T) {
 	ports := func(states ...string) string {
@@ -156,7 +113,7 @@ func TestNotificationPlan(t *testing.T) {
 			untimed(t, p.Latencies)
 			for _, l := range p.Latencies {
 				if l.Wrong() || l.Stopped != "" {
-					t.Errorf("%s: %+v", taken([]state.Latency{l}), l)
+					t.Errorf("%s: %+v", latency(l), l)
 				}
 			}
 		})
@@ -166,7 +123,7 @@ func TestNotificationPlan(t *testing.T) {
 func TestNotificationLeftOut(t *testing.T) {
 	c := quick()
 	c.Notification.Samples = 0
-	r, _ := run(t, simulated.Default(), "sim_rxe0", c)
+	r := still(t, parse(t, "like: sim_rxe0"), probe.Options{Config: c})
 	if slices.ContainsFunc(r.Probes, func(p state.Probe) bool { return p.Name == "notification" }) || len(r.Probes) != 5 {
 		t.Errorf("%d probes: %+v", len(r.Probes), r.Probes)
 	}
@@ -183,7 +140,7 @@ func TestNotificationSamplesFit(t *testing.T) {
 	}
 	for _, l := range p.Latencies {
 		if int64(l.Count) != p.Clamps[0].Used {
-			t.Errorf("%s: %d samples, want %d", taken([]state.Latency{l}), l.Count, p.Clamps[0].Used)
+			t.Errorf("%s: %d samples, want %d", latency(l), l.Count, p.Clamps[0].Used)
 		}
 	}
 }
@@ -338,16 +295,13 @@ func TestNotificationFaults(t *testing.T) {
 			if p.Duration > budget+5*deadline {
 				t.Errorf("it took %s", p.Duration)
 			}
-			failures := ""
-			for _, f := range p.Failures {
-				failures += f.Subject.String() + ": " + f.Message + "\n"
-			}
-			if !strings.Contains(failures, tc.message) {
-				t.Errorf("failures %q, want %q", failures, tc.message)
+			failed := failures(p)
+			if !strings.Contains(failed, tc.message) {
+				t.Errorf("failures %q, want %q", failed, tc.message)
 			}
 			touched := 0
 			for _, l := range p.Latencies {
-				name := taken([]state.Latency{l})
+				name := latency(l)
 				got := counts{l.Missed, l.Spurious, l.Misdirected, l.Missing, len(l.Unsuccessful)}
 				wrong := tc.where == "poll" || tc.where == "" && l.Mode != state.ModePoll ||
 					tc.where != "" && strings.HasPrefix(name, tc.where)
@@ -364,8 +318,8 @@ func TestNotificationFaults(t *testing.T) {
 				if got != tc.want || l.Stopped != tc.stopped.String() {
 					t.Errorf("%s: %+v, stopped %q, want %+v, %q", name, got, l.Stopped, tc.want, tc.stopped)
 				}
-				if !strings.Contains(failures, fmt.Sprintf("%s %s vector %d: ", l.Path, l.Mode, l.Vector)) {
-					t.Errorf("no failure names %s: %s", name, failures)
+				if !strings.Contains(failed, fmt.Sprintf("%s %s vector %d: ", l.Path, l.Mode, l.Vector)) {
+					t.Errorf("no failure names %s: %s", name, failed)
 				}
 			}
 			if touched == 0 {
@@ -386,7 +340,7 @@ func TestNotificationLate(t *testing.T) {
 	}
 	for _, l := range p.Latencies {
 		if l.Mode != state.ModePoll && slices.Min(l.Samples) < delay {
-			t.Errorf("%s: a sample of %s", taken([]state.Latency{l}), slices.Min(l.Samples))
+			t.Errorf("%s: a sample of %s", latency(l), slices.Min(l.Samples))
 		}
 	}
 }
@@ -495,12 +449,8 @@ func TestNotificationBatchVerbs(t *testing.T) {
 
 // TestNotificationUndestroyed: with an object left, no more are created.
 func TestNotificationUndestroyed(t *testing.T) {
-	p, err := simulatedtest.Parse([]byte("devices: [{name: dev, like: sim_rxe0, faults: [{verb: ibv_dereg_mr, after: 2, errno: EBUSY}]}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, _ := run(t, p, "dev", quick())
-	n := r.Probes[len(r.Probes)-1]
+	r := still(t, parse(t, "like: sim_rxe0, faults: [{verb: ibv_dereg_mr, after: 2, errno: EBUSY}]"), probe.Options{Config: quick()})
+	n := named(t, r, "notification")
 	if got := taken(n.Latencies); got != "loopback any 1/0" {
 		t.Errorf("taken: %s", got)
 	}
@@ -518,17 +468,10 @@ func TestNotificationUndestroyed(t *testing.T) {
 func TestNotificationHang(t *testing.T) {
 	for _, verb := range []string{"ibv_post_send", "ibv_req_notify_cq, after: 1", "ibv_get_cq_event", "ibv_poll_cq"} {
 		t.Run(verb, func(t *testing.T) {
-			p, err := simulatedtest.Parse([]byte("devices: [{name: dev, like: sim_rxe0, faults: [{verb: " + verb + ", hang: true}]}]"))
-			if err != nil {
-				t.Fatal(err)
-			}
 			var out running.Output
-			go func() { // stays for ever
-				_ = probe.Run(t.Context(), probe.Options{
-					Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
-					Device:   "dev", Config: quick(), Out: wire.NewWriter(&out),
-				})
-			}()
+			o := on(parse(t, "like: sim_rxe0, faults: [{verb: "+verb+", hang: true}]"), probe.Options{Config: quick()})
+			o.Out = wire.NewWriter(&out)
+			go func() { _ = probe.Run(t.Context(), o) }() // stays for ever
 			name, _, _ := strings.Cut(verb, ",")
 			last := `{"begin":"` + name + `"}` + "\n"
 			// Twice, since an arming of the comp_channel probe ends with the same line.

@@ -9,18 +9,7 @@ import (
 
 	"rdma_exporter/internal/probe"
 	"rdma_exporter/internal/state"
-	"rdma_exporter/verbs/simulated/simulatedtest"
 )
-
-// byWhat returns by what way the completions of a path were brought about.
-func byWhat(p state.Probe, path state.LatencyPath) state.Method {
-	for _, w := range p.Methods {
-		if w.Path == path {
-			return w
-		}
-	}
-	return state.Method{}
-}
 
 // TestNotificationRoutes: each address of a port is tried before it is called
 // broken, in a partition in which it reaches itself.
@@ -65,25 +54,19 @@ func TestNotificationRoutes(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c := quick()
-			c.Notification.Deadline = 50 * time.Millisecond
-			p := measure(t, strings.ReplaceAll(tc.device, "\n", " "), c)
+			p := measure(t, tc.device, impatient())
 			if got := taken(p.Latencies); got != tc.taken {
 				t.Errorf("taken:\n%s, want\n%s", got, tc.taken)
 			}
 			if got := skips(p.Skips); got != tc.skips {
 				t.Errorf("skips %q, want %q", got, tc.skips)
 			}
-			w := byWhat(p, state.PathLoopback)
+			w := methodOf(p, state.PathLoopback)
 			if w.By != tc.by || !strings.Contains(w.InsteadOf, tc.insteadOf) || tc.insteadOf == "" && w.InsteadOf != "" {
 				t.Errorf("by %q instead of %q, want %q and %q", w.By, w.InsteadOf, tc.by, tc.insteadOf)
 			}
-			failures := ""
-			for _, f := range p.Failures {
-				failures += f.Message + "\n"
-			}
-			if !strings.Contains(failures, tc.failure) || tc.failure == "" && failures != "" {
-				t.Errorf("failures %q, want %q", failures, tc.failure)
+			if got := failures(p); !strings.Contains(got, tc.failure) || tc.failure == "" && got != "" {
+				t.Errorf("failures %q, want %q", got, tc.failure)
 			}
 		})
 	}
@@ -104,9 +87,7 @@ func TestNotificationLossOrTrait(t *testing.T) {
 		{"nothing", "faults: [{verb: ibv_post_send, when: {states: [ERR]}, ignore: true}, {verb: ibv_post_recv, when: {states: [INIT]}, ignore: true}]", "", 3},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c := quick()
-			c.Notification.Deadline = 50 * time.Millisecond
-			p := measure(t, device+tc.device, c)
+			p := measure(t, device+tc.device, impatient())
 			missing := 0
 			for _, l := range p.Latencies {
 				if l.Path == state.PathLoopback && l.Wrong() {
@@ -117,7 +98,7 @@ func TestNotificationLossOrTrait(t *testing.T) {
 			if missing != tc.missing {
 				t.Errorf("%d completions missing, want %d: %v", missing, tc.missing, p.Failures)
 			}
-			if w := byWhat(p, state.PathFlush); w.By != tc.by {
+			if w := methodOf(p, state.PathFlush); w.By != tc.by {
 				t.Errorf("flushed by %q, want %q", w.By, tc.by)
 			}
 		})
@@ -170,7 +151,7 @@ func TestNotificationRefusal(t *testing.T) {
 		t.Run(tc.faults, func(t *testing.T) {
 			t.Parallel()
 			p := measure(t, device+"faults: ["+tc.faults+"]", quick())
-			if w := byWhat(p, state.PathFlush); w.By != tc.by {
+			if w := methodOf(p, state.PathFlush); w.By != tc.by {
 				t.Errorf("flushed by %q, want %q", w.By, tc.by)
 			}
 			if tc.by != "" {
@@ -200,14 +181,10 @@ func TestNotificationSearchEnds(t *testing.T) {
 		}
 		ports = append(ports, fmt.Sprintf("{number: %d, state: active, link_layer: Ethernet, active_mtu: 1024, gids: [%s]}", port+1, strings.Join(gids, ", ")))
 	}
-	p, err := simulatedtest.Parse([]byte("devices: [{name: dev, like: sim_rxe0, completion_vectors: 1, ports: [" + strings.Join(ports, ", ") +
-		"], faults: [{verb: ibv_post_send, ignore: true}]}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := parse(t, "like: sim_rxe0, completion_vectors: 1, ports: ["+strings.Join(ports, ", ")+"], faults: [{verb: ibv_post_send, ignore: true}]")
 	c := quick()
 	c.Notification.Deadline, c.Notification.Budget = 20*time.Millisecond, 20*time.Millisecond
-	r := runStill(t, p, "dev", c)
+	r := still(t, p, probe.Options{Config: c})
 	sends := 0
 	for _, c := range r.Calls {
 		if c.Verb == "ibv_post_send" {
@@ -215,7 +192,7 @@ func TestNotificationSearchEnds(t *testing.T) {
 		}
 	}
 	// Each of them waits for a deadline at least, and one is under way when the time ends.
-	if most := probe.MostDeadlines + 2; sends == 0 || sends > most {
+	if most := probe.MaxDeadlines + 2; sends == 0 || sends > most {
 		t.Errorf("%d messages that never came, want no more than %d", sends, most)
 	}
 }
@@ -233,12 +210,8 @@ func TestManyPorts(t *testing.T) {
 		}
 		list = append(list, fmt.Sprintf("{number: %d, state: active, link_layer: Ethernet, active_mtu: 1024, gids: %s}", i+1, gids))
 	}
-	p, err := simulatedtest.Parse([]byte("devices: [{name: dev, like: sim_rxe0, completion_vectors: 1, default_latency: 0s, latency: {}, ports: [" +
-		strings.Join(list, ", ") + "], faults: [{verb: ibv_query_port, when: {ports: [1, 253]}, errno: EIO}]}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := runStill(t, p, "dev", quick())
+	p := parse(t, "like: sim_rxe0, completion_vectors: 1, ports: ["+strings.Join(list, ", ")+"], faults: [{verb: ibv_query_port, when: {ports: [1, 253]}, errno: EIO}]")
+	r := still(t, p, probe.Options{Config: quick()})
 	calls := make(map[string]int)
 	for _, c := range r.Calls {
 		calls[c.Verb]++
@@ -249,14 +222,14 @@ func TestManyPorts(t *testing.T) {
 	if !strings.Contains(r.Error, "query port 1: ") || !strings.Contains(r.Error, "query port 253: ") || len(r.Info.Ports) != ports-2 {
 		t.Errorf("error %q, %d ports", r.Error, len(r.Info.Ports))
 	}
-	n := r.Probes[len(r.Probes)-1]
+	n := named(t, r, "notification")
 	for _, port := range []int{251, 252, 254, 255} {
 		if !strings.Contains(taken(n.Latencies), fmt.Sprintf("loopback any %d/0", port)) {
 			t.Errorf("port %d was not measured", port)
 		}
 	}
 	// Port 2, the first that answers, has no address for UD.
-	if w := byWhat(n, state.PathFlush); w.Port != 251 || w.By != byRC {
+	if w := methodOf(n, state.PathFlush); w.Port != 251 || w.By != byRC {
 		t.Errorf("flushed by %+v", w)
 	}
 }
@@ -282,14 +255,10 @@ func TestPortsCostOneVerb(t *testing.T) {
 				for i := 1; i <= ports; i++ {
 					list = append(list, fmt.Sprintf("{number: %d, link_layer: Ethernet, active_mtu: 1024, %s}", i, port(i == ports)))
 				}
-				p, err := simulatedtest.Parse([]byte("devices: [{name: dev, like: sim_rxe0, completion_vectors: 1, default_latency: 0s, latency: {}, ports: [" +
-					strings.Join(list, ", ") + "]}]"))
-				if err != nil {
-					t.Fatal(err)
-				}
+				p := parse(t, "like: sim_rxe0, completion_vectors: 1, ports: ["+strings.Join(list, ", ")+"]")
 				c := quick()
 				c.Notification.Budget, c.Notification.Deadline = time.Minute, 10*time.Second // all is measured
-				for _, c := range runStill(t, p, "dev", c).Calls {
+				for _, c := range still(t, p, probe.Options{Config: c}).Calls {
 					if c.Verb != "ibv_poll_cq" { // as often as it takes
 						verbs[ports]++
 					}

@@ -15,51 +15,37 @@ import (
 
 // Options says which device to probe and where to report.
 type Options struct {
-	// Provider returns the provider of the devices. It is told the tracer through
-	// which each verb is reported.
-	Provider func(verbs.Tracer) verbs.Provider
-	// Device is the name of the device.
-	Device string
-	// Driver is the driver of the device. What it is known for is not held against the
-	// device.
+	// Options are those of the session, without Vectors and DestroyTimeout, which Config has.
+	session.Options
+	// Driver is the driver of the device. Its known errata are no failures.
 	Driver errata.Driver
 	Config Config
-	// LocksMemory tells that what the provider locks counts against
-	// RLIMIT_MEMLOCK.
+	// LocksMemory is true if what the provider locks counts against RLIMIT_MEMLOCK.
 	LocksMemory bool
-	// Facts are what earlier runs found out about the device; nil for nothing. They are
-	// used if they are those of the device as it is now.
+	// Facts are results of earlier runs. They are used if they are about the device as it is
+	// now. Nil means none.
 	Facts *state.Facts
-	// Short requests a short run. A run that cannot use Facts is full all the same.
+	// Short requests a short run. A run that cannot use Facts is full anyway.
 	Short bool
 	// Reduced is why the run must do as little as possible. Nil means that it need not.
 	Reduced *state.Reduced
-	// Opened, if not nil, is called once the device is open.
-	Opened func()
-	// Exhausted is that of [session.Options].
-	Exhausted func(*verbs.Error) (state.Refused, bool)
-	// RefusedMemory, if not nil, is asked at once when memory of a size was refused to be
-	// registered what it was that refused it; it also says so in a line.
+	// RefusedMemory, if not nil, is called at once when the registration of memory failed. It
+	// returns what refused it, and a line that says so.
 	RefusedMemory func(err *verbs.Error, size int) (state.RefusedBy, string)
-	// Out takes the report.
-	Out *wire.Writer
 }
 
-// Run probes one device once and writes a whole report, whose end tells if the
-// device could not be probed at all. It returns an error only if the report
-// could not be written or ctx ended; ctx is looked at between the probes.
+// Run probes one device once and writes a complete report, whose end says if the device could
+// not be probed at all. It returns an error only if the report could not be written or ctx
+// ended. It looks at ctx between the probes.
 //
-// Run is to be called from a goroutine that is locked to its thread, in a
-// process that does nothing else: it measures the memory of the process.
+// It measures the memory of the process, so the process must do nothing else, and the
+// goroutine must be locked to its thread.
 func Run(ctx context.Context, o Options) error {
 	if o.Reduced != nil {
-		_ = o.Out.Send(wire.Line{Reduced: o.Reduced}) // the writer keeps its first error
+		_ = o.Out.Send(wire.Line{Reduced: o.Reduced}) // The writer keeps its first error.
 	}
-	so := session.Options{
-		Provider: o.Provider, Device: o.Device, Vectors: o.Config.Notification.Vectors,
-		DestroyTimeout: o.Config.DestroyTimeout, Opened: o.Opened, Exhausted: o.Exhausted, Out: o.Out,
-	}
-	return session.Run(ctx, so, func(ctx context.Context, s *session.Session) error {
+	o.Vectors, o.DestroyTimeout = o.Config.Notification.Vectors, o.Config.DestroyTimeout
+	return session.Run(ctx, o.Options, func(ctx context.Context, s *session.Session) error {
 		r := &run{Session: s, driver: o.Driver, cfg: o.Config, locksMemory: o.LocksMemory, refusedMemory: o.RefusedMemory}
 		var known bool
 		r.facts, known = r.factsOf(o.Facts)
@@ -79,28 +65,24 @@ func Run(ctx context.Context, o Options) error {
 	})
 }
 
-// run is one run on one device.
 type run struct {
 	*session.Session
 	driver errata.Driver
 	cfg    Config
 	facts  facts
 	depth  state.Depth
-	// locksMemory is Options.LocksMemory, and hinted tells that its limit was
-	// mentioned.
+	// locksMemory and refusedMemory are those of Options. hinted is true once the limit on
+	// locked memory was mentioned.
 	locksMemory, hinted bool
-	// refusedMemory is Options.RefusedMemory.
-	refusedMemory func(err *verbs.Error, size int) (state.RefusedBy, string)
-	// noCQs tells that the device offers no completion queues.
-	noCQs bool
-	// inlineMax is what was found of inline data, by type of QP.
+	refusedMemory       func(err *verbs.Error, size int) (state.RefusedBy, string)
+	// noCQs is true if the device has no completion queues.
+	noCQs     bool
 	inlineMax []inlineMax
-	// searched is the time spent so far on what leads nowhere.
+	// searched is the time spent so far in waiting for what never came.
 	searched time.Duration
 }
 
-// all describes the device and runs the probes. Its error is what kept it from
-// doing so; what the probes find is in the report.
+// all describes the device and runs the probes. The error is not about what they find.
 func (r *run) all(ctx context.Context) error {
 	err := r.describe()
 	for _, probe := range []struct {
@@ -122,12 +104,11 @@ func (r *run) all(ctx context.Context) error {
 			return err
 		}
 		r.step(probe.name, probe.run)
-		r.tellFacts()
+		r.reportFacts()
 	}
 	return err
 }
 
-// describe reports what the device says of itself.
 func (r *run) describe() error {
 	attr := r.Attr
 	d := state.Device{
@@ -141,7 +122,7 @@ func (r *run) describe() error {
 		CompletionVectors: r.Device.CompletionVectors(),
 		Limits:            limits(attr.Limits),
 	}
-	// A device that does not tell is none the worse for it.
+	// Not every device has the verb.
 	r.Expecting(func(error) bool { return true }, func() {
 		if attr, err := r.Device.QueryExtended(); err == nil {
 			d.Extended = extendedLimits(attr)
@@ -161,11 +142,11 @@ func (r *run) describe() error {
 			ActiveMTU: port.ActiveMTU,
 		})
 	}
-	_ = r.Out.Send(wire.Line{Device: &d}) // the writer keeps its first error, and Run returns it
+	_ = r.Out.Send(wire.Line{Device: &d})
 	return errors.Join(errs...)
 }
 
-// extendedLimits lists further attributes, under the names of struct ibv_device_attr_ex.
+// extendedLimits has the names of struct ibv_device_attr_ex.
 func extendedLimits(a verbs.ExtendedAttr) []state.Limit {
 	return []state.Limit{
 		{Name: "completion_timestamp_mask", Value: clampInt64(a.TimestampMask)},
@@ -175,7 +156,7 @@ func extendedLimits(a verbs.ExtendedAttr) []state.Limit {
 	}
 }
 
-// limits lists a device's limits under the names of struct ibv_device_attr.
+// limits has the names of struct ibv_device_attr.
 func limits(l verbs.Limits) []state.Limit {
 	return []state.Limit{
 		{Name: "max_qp", Value: int64(l.MaxQP)},

@@ -11,11 +11,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"rdma_exporter/internal/probe"
-	"rdma_exporter/internal/probe/errata"
+	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
 	"rdma_exporter/test/faults/expected"
@@ -24,58 +22,10 @@ import (
 	"rdma_exporter/verbs/simulated"
 )
 
-// quick is the default configuration with fewer samples, all the time for
-// them, and no patience for refused destructions.
-func quick() probe.Config {
-	c := probe.DefaultConfig()
-	c.DestroyTimeout = 20 * time.Millisecond
-	c.Notification.Samples, c.Notification.Budget = quickSamples, time.Hour
-	return c
-}
-
-const quickSamples = 10
-
-// run probes one device of a profile and returns its report, and the text of it.
-func run(t *testing.T, p *simulated.Profile, device string, c probe.Config) (state.Run, string) {
-	t.Helper()
-	var out bytes.Buffer
-	err := probe.Run(t.Context(), probe.Options{
-		Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
-		Device:   device, Driver: driverOf(p, device), Config: c, Out: wire.NewWriter(&out),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := out.String()
-	r := state.Run{Device: device}
-	if err := wire.Read(&out, &r); err != nil {
-		t.Fatalf("the report cannot be read: %v\n%s", err, text)
-	}
-	return r, text
-}
-
-// driverOf returns the driver that a device of a profile is said to have.
-func driverOf(p *simulated.Profile, device string) errata.Driver {
-	i := slices.IndexFunc(p.Devices, func(d simulated.DeviceProfile) bool { return d.Name == device })
-	if i < 0 {
-		return errata.Driver{}
-	}
-	return errata.Driver{Name: p.Devices[i].Driver, Kernel: p.Devices[i].Kernel}
-}
-
-// runStill is run while no time passes but that of pauses and waits, so that the
-// host, however busy, takes none of what a test is about. Verbs that the profile
-// has take no time take none.
-func runStill(t *testing.T, p *simulated.Profile, device string, c probe.Config) (r state.Run) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) { r, _ = run(t, p, device, c) })
-	return r
-}
-
 func TestDefaultDevices(t *testing.T) {
 	for _, device := range simulated.Default().Names() {
 		t.Run(device, func(t *testing.T) {
-			r, _ := run(t, simulated.Default(), device, quick())
+			r, _ := probed(t, simulated.Default(), probe.Options{Options: session.Options{Device: device}, Config: quick()})
 			if r.Error != "" || len(r.Undestroyed) > 0 {
 				t.Errorf("error %q, undestroyed %v", r.Error, r.Undestroyed)
 			}
@@ -156,11 +106,8 @@ func TestInlineSearch(t *testing.T) {
 		{"no memory from the third QP on", "like: sim_ib0, faults: [{verb: ibv_create_qp, after: 2, errno: ENOMEM}]", -1, state.StatusFailed},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			p, err := simulated.ParseProfile([]byte("devices: [{name: dev, " + tc.device + "}]"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			r, _ := run(t, p, "dev", quick())
+			p := parse(t, tc.device)
+			r := still(t, p, probe.Options{Config: quick()})
 			qp := r.Probes[3]
 			if qp.Name != "qp" || qp.Status != tc.status {
 				t.Fatalf("probe %s is %s: %v", qp.Name, qp.Status, qp.Failures)
@@ -184,7 +131,7 @@ func TestInlineSearch(t *testing.T) {
 
 // TestNamedBeforeCalled looks at the text itself: each call follows its begin.
 func TestNamedBeforeCalled(t *testing.T) {
-	_, text := run(t, simulated.Default(), "sim_rxe0", quick())
+	_, text := probed(t, parse(t, "like: sim_rxe0"), probe.Options{Config: quick()})
 	begun := ""
 	calls := 0
 	for _, l := range strings.Split(strings.TrimSpace(text), "\n") {
@@ -217,11 +164,8 @@ func TestNamedBeforeCalled(t *testing.T) {
 // faulty returns the report of a device like sim_rxe0 with one fault.
 func faulty(t *testing.T, fault string) state.Run {
 	t.Helper()
-	p, err := simulated.ParseProfile([]byte("devices: [{name: dev, like: sim_rxe0, faults: [{" + fault + "}]}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return runStill(t, p, "dev", quick())
+	p := parse(t, "like: sim_rxe0, faults: [{"+fault+"}]")
+	return still(t, p, probe.Options{Config: quick()})
 }
 
 // TestFaults breaks one verb of one device at a time.
@@ -315,25 +259,20 @@ func TestMessages(t *testing.T) {
 			if (r.FailedVerb != "") != (tc.err != "") || !strings.Contains(tc.fault, "verb: "+r.FailedVerb) || !strings.Contains(tc.fault, "errno: "+r.Errno) && r.Errno != "" {
 				t.Errorf("the run failed by %q with %q", r.FailedVerb, r.Errno)
 			}
-			failures := ""
+			all := ""
 			for _, p := range r.Probes {
-				for _, f := range p.Failures {
-					failures += f.Subject.String() + ": " + f.Message + "\n"
-				}
+				all += failures(p)
 			}
-			if !strings.Contains(failures, tc.failure) || (tc.failure == "") != (failures == "") {
-				t.Errorf("failures %q, want %q", failures, tc.failure)
+			if !strings.Contains(all, tc.failure) || (tc.failure == "") != (all == "") {
+				t.Errorf("failures %q, want %q", all, tc.failure)
 			}
 		})
 	}
 }
 
 func TestClamped(t *testing.T) {
-	p, err := simulated.ParseProfile([]byte("devices: [{name: dev, like: sim_rxe0, limits: {max_cqe: 100, max_qp_wr: 64}}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, _ := run(t, p, "dev", quick())
+	p := parse(t, "like: sim_rxe0, limits: {max_cqe: 100, max_qp_wr: 64}")
+	r := still(t, p, probe.Options{Config: quick()})
 	var got []string
 	for _, p := range r.Probes {
 		if p.Status != state.StatusOK {
@@ -352,43 +291,41 @@ func TestClamped(t *testing.T) {
 	}
 }
 
-// TestContextEnds: a run whose context ended writes no end, so that nobody takes
-// its report for a whole one.
-func TestContextEnds(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
+// TestEndsEarly verifies that a run whose context ended, or that cannot write its report,
+// ends without a complete report.
+func TestEndsEarly(t *testing.T) {
+	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
-	var out bytes.Buffer
-	err := probe.Run(ctx, probe.Options{
-		Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(simulated.Default(), tr) },
-		Device:   "sim_rxe0", Config: quick(), Out: wire.NewWriter(&out),
-	})
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v", err)
-	}
-	if err := wire.Read(&out, &state.Run{}); !errors.Is(err, wire.ErrTruncated) {
-		t.Errorf("the report reads with error %v", err)
-	}
-}
-
-// TestWriterFails: with nobody left to report to, the run ends early.
-func TestWriterFails(t *testing.T) {
-	w := &failingWriter{left: 2000}
-	err := probe.Run(t.Context(), probe.Options{
-		Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(simulated.Default(), tr) },
-		Device:   "sim_rxe0", Config: quick(), Out: wire.NewWriter(w),
-	})
-	if !errors.Is(err, errWrite) {
-		t.Errorf("error %v", err)
+	for _, tc := range []struct {
+		ctx   context.Context
+		bytes int // that can be written
+		want  error
+	}{
+		{canceled, 1 << 20, context.Canceled},
+		{t.Context(), 2000, errWrite},
+	} {
+		w := &failingWriter{left: tc.bytes}
+		o := on(parse(t, "like: sim_rxe0"), probe.Options{Config: quick()})
+		o.Out = wire.NewWriter(w)
+		if err := probe.Run(tc.ctx, o); !errors.Is(err, tc.want) {
+			t.Errorf("error %v, want %v", err, tc.want)
+		}
+		if err := wire.Read(&w.Buffer, &state.Run{}); !errors.Is(err, wire.ErrTruncated) {
+			t.Errorf("the report reads with error %v", err)
+		}
 	}
 }
 
 var errWrite = errors.New("nobody reads")
 
-type failingWriter struct{ left int }
+type failingWriter struct {
+	bytes.Buffer
+	left int
+}
 
 func (w *failingWriter) Write(b []byte) (int, error) {
 	if w.left -= len(b); w.left < 0 {
 		return 0, errWrite
 	}
-	return len(b), nil
+	return w.Buffer.Write(b)
 }

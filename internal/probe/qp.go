@@ -10,8 +10,8 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// qp probes ibv_create_qp(3): QPs of each type and profile, and the most inline
-// data that each type can be given.
+// qp probes ibv_create_qp(3): QPs of each type and profile, and the maximum inline data of
+// each type.
 func (r *run) qp(s *step) {
 	pd, err := r.PD()
 	if err != nil {
@@ -46,7 +46,6 @@ func (r *run) qp(s *step) {
 		}
 		if q.works && q.inline < 0 {
 			q.maxInline()
-			q.learnInline()
 		}
 		q.profiles()
 	}
@@ -59,12 +58,12 @@ type qpProbe struct {
 	label string
 	pd    verbs.PD
 	cq    verbs.CQ
-	// works tells that the smallest QP could be created, and err why not. Lacking tells
-	// that it is known that there are none.
+	// works is true if the smallest QP could be created, and err says why not. lacking is
+	// true if the device has no QPs of the type.
 	works   bool
 	err     error
 	lacking bool
-	// inline is the most inline data that was found; negative if it is not known.
+	// inline is the maximum inline data. Negative means unknown.
 	inline int
 }
 
@@ -72,8 +71,7 @@ func (q *qpProbe) subject(profile string) state.Subject {
 	return state.Subject{Object: "qp", QPType: q.label, Profile: profile}
 }
 
-// notEvenSmallest begins the detail of a type that is lacking by an errno that says
-// other things, too.
+// notEvenSmallest begins the detail of a skip if the errno is ambiguous.
 const notEvenSmallest = "not even the smallest QP: "
 
 func (q *qpProbe) create(c verbs.QPCap) (verbs.QP, error) {
@@ -84,8 +82,8 @@ func smallest(inline int) verbs.QPCap {
 	return verbs.QPCap{MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1, MaxInlineData: uint32(inline)}
 }
 
-// smallest creates the smallest QP of the type, which tells whether the device has
-// the type: no attribute lists them.
+// smallest creates the smallest QP of the type to learn whether the device has the type. No
+// attribute lists them.
 func (q *qpProbe) smallest() {
 	var qp verbs.QP
 	q.Expecting(q.absent, func() { qp, q.err = q.create(smallest(0)) })
@@ -96,32 +94,32 @@ func (q *qpProbe) smallest() {
 	}
 }
 
-// absent reports whether the smallest QP was refused because there is no such type.
-// What is not told apart from a mistake is taken for a refusal of RC only if the
-// device has other types: nearly every device has RC.
+// absent reports whether the smallest QP was refused because there is no such type. For RC,
+// which nearly every device has, an ambiguous errno does not count.
 func (q *qpProbe) absent(err error) bool {
 	return session.Absent(err) && (q.typ != verbs.RC || verbs.IsNotSupported(err))
 }
 
-// offered tells whether to go on with the type, and notes a skip or a failure if its
-// smallest QP could not be had. Works tells whether that of any type could.
-func (q *qpProbe) offered(works bool) bool {
+// offered reports whether to go on with the type, and records why the smallest QP could not
+// be created. anyWorks is true if one of any type could.
+func (q *qpProbe) offered(anyWorks bool) bool {
 	switch {
 	case q.err == nil:
 		return true
-	case !q.absent(q.err) && (!session.Absent(q.err) || !works || errors.Is(q.err, os.ErrPermission)):
+	case !q.absent(q.err) && (!session.Absent(q.err) || !anyWorks || errors.Is(q.err, os.ErrPermission)):
 		q.fail(q.subject(""), q.err)
 		return true
 	case q.typ == verbs.RawPacket && errors.Is(q.err, os.ErrPermission):
 		q.skip(q.subject(""), state.SkipNotPermitted, "%v (it needs CAP_NET_RAW)", q.err)
-	case !q.skipped(q.subject(""), q.err):
+	case session.ObstacleOf(q.err) != nil:
+		q.skipOrFail(q.subject(""), q.err)
+	default:
 		q.skip(q.subject(""), state.SkipNotSupported, notEvenSmallest+"%v", q.err)
 	}
 	q.learnAbsent()
 	return false
 }
 
-// profiles creates a QP of each profile.
 func (q *qpProbe) profiles() {
 	for i, p := range q.cfg.QP.all() {
 		subject := q.subject(p.name)
@@ -137,24 +135,35 @@ func (q *qpProbe) profiles() {
 	}
 }
 
-// profile creates a QP of a profile, and notes what was given.
-func (q *qpProbe) profile(p named[QPProfile]) (qp verbs.QP, err error) {
-	asked := q.clampAll(p.name, p.size)
+func (q *qpProbe) profile(p named[QPSize]) (qp verbs.QP, err error) {
+	requested := q.clampAll(p.name, p.size)
 	err = q.measure(q.subject(p.name), func() (err error) {
-		qp, err = q.create(asked)
+		qp, err = q.create(requested)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	q.done++
-	given := qp.Created()
-	q.QPs = append(q.QPs, state.QPSize{Type: q.label, Profile: p.name, Requested: qpCap(asked), Actual: qpCap(given)})
-	q.capsAtLeast(q.subject(p.name), asked, given)
+	size := state.QPSize{Type: q.label, Profile: p.name, Requested: qpCap(requested), Actual: qpCap(qp.Created())}
+	q.QPs = append(q.QPs, size)
+	r, a := size.Requested, size.Actual
+	for _, c := range []struct {
+		name              string
+		requested, actual int64
+	}{
+		{"max_send_wr", r.SendWorkRequests, a.SendWorkRequests},
+		{"max_recv_wr", r.RecvWorkRequests, a.RecvWorkRequests},
+		{"max_send_sge", r.SendScatterGather, a.SendScatterGather},
+		{"max_recv_sge", r.RecvScatterGather, a.RecvScatterGather},
+		{"max_inline_data", r.InlineBytes, a.InlineBytes},
+	} {
+		q.atLeast(q.subject(p.name), verbs.CreateQP, c.name, c.requested, c.actual)
+	}
 	return qp, nil
 }
 
-// states times ibv_modify_qp and ibv_query_qp, without sending anything.
+// states calls ibv_modify_qp and ibv_query_qp, so that they are timed.
 func (q *qpProbe) states(subject state.Subject, qp verbs.QP) {
 	if q.typ != verbs.RawPacket {
 		if err := qp.Modify(verbs.ToInit(q.typ, 1, verbs.AccessLocalWrite)); err != nil {
@@ -168,7 +177,7 @@ func (q *qpProbe) states(subject state.Subject, qp verbs.QP) {
 	}
 }
 
-func (q *qpProbe) clampAll(profile string, p QPProfile) verbs.QPCap {
+func (q *qpProbe) clampAll(profile string, p QPSize) verbs.QPCap {
 	l := q.Attr.Limits
 	clamp := func(attribute string, v int, limit string, most int) uint32 {
 		return uint32(q.clamp(q.subject(profile), attribute, v, limit, most))
@@ -182,31 +191,13 @@ func (q *qpProbe) clampAll(profile string, p QPProfile) verbs.QPCap {
 	}
 }
 
-// clampInline is clamp for the limit that no verb tells, which may be 0.
+// clampInline is clamp for the limit that no verb reports. It may be 0.
 func (q *qpProbe) clampInline(profile string, configured int) int {
 	if q.inline < 0 || configured <= q.inline {
 		return configured
 	}
-	q.cut(state.Clamp{
-		Subject: q.subject(profile), Attribute: "max_inline_data", Limit: "max_inline_data",
-		Configured: int64(configured), Used: int64(q.inline),
-	})
+	q.noteClamp(q.subject(profile), "max_inline_data", configured, "max_inline_data", q.inline)
 	return q.inline
-}
-
-func (q *qpProbe) capsAtLeast(subject state.Subject, asked, given verbs.QPCap) {
-	for _, c := range []struct {
-		name         string
-		asked, given uint32
-	}{
-		{"max_send_wr", asked.MaxSendWR, given.MaxSendWR},
-		{"max_recv_wr", asked.MaxRecvWR, given.MaxRecvWR},
-		{"max_send_sge", asked.MaxSendSGE, given.MaxSendSGE},
-		{"max_recv_sge", asked.MaxRecvSGE, given.MaxRecvSGE},
-		{"max_inline_data", asked.MaxInlineData, given.MaxInlineData},
-	} {
-		q.atLeast(subject, verbs.CreateQP, c.name, int64(c.asked), int64(c.given))
-	}
 }
 
 func qpCap(c verbs.QPCap) state.QPCap {

@@ -10,7 +10,7 @@ import (
 )
 
 // reduced describes the device and creates one small CQ and one small QP, which stays in
-// RESET. It sends nothing. Its error is as that of all.
+// RESET. It sends nothing.
 func (r *run) reduced(ctx context.Context) error {
 	err := r.describe()
 	if err := errors.Join(ctx.Err(), r.Out.Err()); err != nil {
@@ -33,7 +33,8 @@ func (r *run) reduced(ctx context.Context) error {
 	return err
 }
 
-// oneQP creates one QP of the smallest profile, of the first type that the device has.
+// oneQP creates one QP of the smallest profile, of the first type that the device has. With
+// states it also calls ibv_modify_qp and ibv_query_qp.
 func (s *step) oneQP(pd verbs.PD, cq verbs.CQ, states bool) {
 	var tried []*qpProbe
 	works := false

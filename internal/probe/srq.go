@@ -5,8 +5,8 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// srq probes ibv_create_srq(3): an SRQ of each profile. What create wrote back
-// and what ibv_query_srq says are reported apart, since devices differ in it.
+// srq probes ibv_create_srq(3): an SRQ of each profile. The sizes written back and those of
+// ibv_query_srq are reported separately, since they differ on some devices.
 func (r *run) srq(s *step) {
 	l := r.Attr.Limits
 	if l.MaxSRQ <= 0 {
@@ -19,43 +19,33 @@ func (r *run) srq(s *step) {
 		return
 	}
 
-	for _, p := range profiles(r.depth, r.cfg.SRQ.all()) {
+	for _, p := range r.cfg.SRQ.of(r.depth) {
 		subject := state.Subject{Object: "srq", Profile: p.name}
-		asked := verbs.SRQAttr{
+		requested := verbs.SRQAttr{
 			MaxWR:  uint32(s.clamp(subject, "max_wr", p.size.WorkRequests, "max_srq_wr", l.MaxSRQWR)),
 			MaxSGE: uint32(s.clamp(subject, "max_sge", p.size.ScatterGather, "max_srq_sge", l.MaxSRQSGE)),
 		}
 		var srq verbs.SRQ
 		err := s.measure(subject, func() (err error) {
-			srq, err = pd.CreateSRQ(asked)
+			srq, err = pd.CreateSRQ(requested)
 			return err
 		})
 		if err != nil {
-			if !s.skipped(subject, err) {
-				s.fail(subject, err)
-			}
+			s.skipOrFail(subject, err)
 			continue
 		}
 		s.done++
-		s.srqSizes(subject, asked, srq)
+		size := state.SRQSize{Profile: p.name, Requested: srqAttr(requested), Actual: srqAttr(srq.Created())}
+		s.atLeast(subject, verbs.CreateSRQ, "max_wr", size.Requested.WorkRequests, size.Actual.WorkRequests)
+		s.atLeast(subject, verbs.CreateSRQ, "max_sge", size.Requested.ScatterGather, size.Actual.ScatterGather)
+		if queried, err := srq.Query(); err == nil {
+			size.Queried = new(srqAttr(queried))
+		} else {
+			s.skipOrFail(subject, err)
+		}
+		s.SRQs = append(s.SRQs, size)
 		s.destroy(subject, "srq", srq)
 	}
-}
-
-func (s *step) srqSizes(subject state.Subject, asked verbs.SRQAttr, srq verbs.SRQ) {
-	given := srq.Created()
-	size := state.SRQSize{Profile: subject.Profile, Requested: srqAttr(asked), Actual: srqAttr(given)}
-	s.atLeast(subject, verbs.CreateSRQ, "max_wr", size.Requested.WorkRequests, size.Actual.WorkRequests)
-	s.atLeast(subject, verbs.CreateSRQ, "max_sge", size.Requested.ScatterGather, size.Actual.ScatterGather)
-	queried, err := srq.Query()
-	switch {
-	case err == nil:
-		q := srqAttr(queried)
-		size.Queried = &q
-	case !s.skipped(subject, err):
-		s.fail(subject, err)
-	}
-	s.SRQs = append(s.SRQs, size)
 }
 
 func srqAttr(a verbs.SRQAttr) state.SRQAttr {

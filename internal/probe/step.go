@@ -3,10 +3,11 @@ package probe
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"rdma_exporter/internal/probe/errata"
 	"rdma_exporter/internal/probe/session"
@@ -15,15 +16,14 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// step collects what one probe finds.
+// step collects the results of one probe.
 type step struct {
 	*run
 	state.Probe
-	// done is the number of objects that were created and looked at.
+	// done counts the objects that were created.
 	done int
 }
 
-// step runs one probe and reports it.
 func (r *run) step(name string, f func(*step)) {
 	s := &step{run: r, Probe: state.Probe{Name: name}}
 	start := time.Now()
@@ -37,10 +37,10 @@ func (r *run) step(name string, f func(*step)) {
 	default:
 		s.Status = state.StatusOK
 	}
-	_ = r.Out.Send(wire.Line{Probe: &s.Probe}) // the writer keeps its first error, and Run returns it
+	_ = r.Out.Send(wire.Line{Probe: &s.Probe})
 }
 
-// fail notes that a verb failed.
+// fail records a failure.
 func (s *step) fail(subject state.Subject, err error) {
 	f := state.Failure{Subject: subject, Message: err.Error()}
 	var verr *verbs.Error
@@ -55,23 +55,23 @@ func (s *step) fail(subject state.Subject, err error) {
 	s.Failures = append(s.Failures, f)
 }
 
-// memlock returns the limit on locked memory, in bytes, where it can be why a verb
-// failed; nil where it cannot.
+// memlock returns the limit on locked memory, in bytes, if it can be why a verb failed.
 func (r *run) memlock(verb verbs.Verb, errno syscall.Errno) *int64 {
-	if !r.locksMemory || !slices.Contains([]verbs.Verb{verbs.RegMR, verbs.CreateCQ, verbs.CreateSRQ, verbs.CreateQP}, verb) {
+	locking := []verbs.Verb{verbs.RegMR, verbs.CreateCQ, verbs.CreateSRQ, verbs.CreateQP}
+	var l unix.Rlimit
+	if !r.locksMemory || !slices.Contains(locking, verb) || verbs.LocksFreely() ||
+		unix.Getrlimit(unix.RLIMIT_MEMLOCK, &l) != nil || l.Cur == unix.RLIM_INFINITY {
 		return nil
 	}
-	locked, ok := lockedMemoryLimit()
-	limit := clampInt64(locked)
-	// The kernel says EPERM to a process that may lock nothing at all.
-	if !ok || errno != syscall.ENOMEM && (errno != syscall.EPERM || limit > 0) {
+	// The kernel returns EPERM to a process that may lock nothing at all.
+	if errno != syscall.ENOMEM && (errno != syscall.EPERM || l.Cur > 0) {
 		return nil
 	}
-	return &limit
+	return new(clampInt64(l.Cur))
 }
 
-// memlockHint tells once of a limit on locked memory that can be the cause; nil is
-// none.
+// memlockHint mentions the limit on locked memory once in a run. Nil means that it is not the
+// cause.
 func (r *run) memlockHint(limit *int64) string {
 	if limit == nil || r.hinted {
 		return ""
@@ -80,27 +80,22 @@ func (r *run) memlockHint(limit *int64) string {
 	return fmt.Sprintf(" (RLIMIT_MEMLOCK is %d KiB: raise it if the adapter pins its queues)", *limit>>10)
 }
 
-// skip notes that something could not be probed, and why.
+// skip records that something could not be probed.
 func (s *step) skip(subject state.Subject, reason state.SkipReason, format string, args ...any) {
 	s.Skips = append(s.Skips, state.Skip{Subject: subject, Reason: reason, Detail: fmt.Sprintf(format, args...)})
 }
 
-// skipped notes a skip if err says that the device does not offer or the process
-// may not do what was asked, and tells whether it did.
-func (s *step) skipped(subject state.Subject, err error) bool {
-	switch {
-	case verbs.IsNotSupported(err):
-		s.skip(subject, state.SkipNotSupported, "%v", err)
-	case errors.Is(err, os.ErrPermission):
-		s.skip(subject, state.SkipNotPermitted, "%v", err)
-	default:
-		return false
+// skipOrFail records a skip if the device does not offer, or the process may not do, what
+// was requested. Otherwise it records a failure.
+func (s *step) skipOrFail(subject state.Subject, err error) {
+	if o := session.ObstacleOf(err); o != nil {
+		s.skip(subject, o.Reason, "%s", o.Detail)
+	} else {
+		s.fail(subject, err)
 	}
-	return true
 }
 
-// cannot notes that something could not be had: a skip if it is not offered, else
-// a failure.
+// cannot records a skip if the device does not offer what was requested, otherwise a failure.
 func (s *step) cannot(subject state.Subject, err error) {
 	if verbs.IsNotSupported(err) {
 		s.skip(subject, state.SkipNotSupported, "%v", err)
@@ -109,47 +104,45 @@ func (s *step) cannot(subject state.Subject, err error) {
 	}
 }
 
-// clamp returns the configured size, or the device's limit if that is less, and
-// notes it. A limit of zero or less says nothing.
+// clamp returns the configured size, or the device's limit if that is less, which it records.
+// A limit of zero or less means unknown.
 func (s *step) clamp(subject state.Subject, attribute string, configured int, limitName string, limit int) int {
 	if limit <= 0 || configured <= limit {
 		return configured
 	}
-	s.cut(state.Clamp{
-		Subject: subject, Attribute: attribute, Limit: limitName,
-		Configured: int64(configured), Used: int64(limit),
-	})
+	s.noteClamp(subject, attribute, configured, limitName, limit)
 	return limit
 }
 
-// cut notes a size that was cut down.
-func (s *step) cut(c state.Clamp) { s.Clamps = append(s.Clamps, c) }
+func (s *step) noteClamp(subject state.Subject, attribute string, configured int, limitName string, used int) {
+	s.Clamps = append(s.Clamps, state.Clamp{
+		Subject: subject, Attribute: attribute, Limit: limitName, Configured: int64(configured), Used: int64(used),
+	})
+}
 
-// atLeast notes a failure if less was given than asked, unless the driver is known for
-// that.
-func (s *step) atLeast(subject state.Subject, verb verbs.Verb, attribute string, asked, given int64) {
-	if given >= asked {
+// atLeast records a failure if a size is less than requested, or the erratum of the driver.
+func (s *step) atLeast(subject state.Subject, verb verbs.Verb, attribute string, requested, actual int64) {
+	if actual >= requested {
 		return
 	}
-	message := fmt.Sprintf("asked for %s %d, given %d", attribute, asked, given)
+	message := fmt.Sprintf("asked for %s %d, given %d", attribute, requested, actual)
 	promise := map[verbs.Verb]string{
 		verbs.CreateCQ: "cq_at_least_requested", verbs.CreateSRQ: "srq_at_least_requested", verbs.CreateQP: "qp_at_least_requested",
 	}[verb]
-	if fact, ok := s.driver.Explains(promise, attribute, asked-given); ok {
-		s.known(subject, message, fact)
+	if erratum, ok := s.driver.Explains(promise, attribute, requested-actual); ok {
+		s.known(subject, message, erratum)
 		return
 	}
 	s.Failures = append(s.Failures, state.Failure{Subject: subject, Verb: string(verb), Message: message})
 }
 
-// known notes what the driver is known for.
-func (s *step) known(subject state.Subject, message string, fact errata.Erratum) {
+func (s *step) known(subject state.Subject, message string, e errata.Erratum) {
 	s.Known = append(s.Known, state.KnownShortfall{
-		Subject: subject, Message: message, Contract: fact.Contract, Fact: fact.What, Source: fact.Source,
+		Subject: subject, Message: message, Contract: e.Contract, Fact: e.What, Source: e.Source,
 	})
 }
 
-// measure calls create and notes what memory it cost the process, if anybody asks.
+// measure calls create and records the memory that it costs the process.
 func (s *step) measure(subject state.Subject, create func() error) error {
 	if s.cfg.NoMemory {
 		return create()
@@ -170,7 +163,6 @@ func (s *step) measure(subject state.Subject, create func() error) error {
 	return nil
 }
 
-// destroy destroys an object of a probe: a refusal is a failure of the probe.
 func (s *step) destroy(subject state.Subject, typ string, c session.Closer) {
 	if err := s.Destroy(typ, c); err != nil {
 		s.fail(subject, err)
