@@ -2,56 +2,49 @@ package main
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"rdma_exporter/internal/ceiling"
+	"rdma_exporter/internal/refusal"
+	"rdma_exporter/verbs"
+	"rdma_exporter/verbs/simulated"
 )
 
-// The process of a climb is not believed, and not waited for, without bounds.
-func TestClimber(t *testing.T) {
-	t.Parallel()
-	const climbing = `echo '{"version":1,"device":"x","type":"qp","phase":"climbing","objects":7,"left":7,"began":"2026-11-23T03:00:00Z"}'; `
-	const back = `echo '{"version":1,"device":"x","type":"qp","phase":"giving_back","objects":7,"left":4,"ended_by":"device","began":"2026-11-23T03:00:00Z"}'; `
+// TestFollow verifies that no search is awaited without bounds.
+func TestFollow(t *testing.T) {
 	for _, c := range []struct {
-		name, script string
-		silence      time.Duration
-		interrupted  bool
-		end          ceiling.End
-		back         ceiling.GivenBack
-		objects      int64
-		detail, left string
+		name      string
+		hangs     verbs.Verb
+		interrupt time.Duration
+		end       refusal.Cause
+		detail    string
+		left      string
 	}{
-		{"hangs", climbing + "exec sleep 1000", 5 * time.Second, false, ceiling.EndError, ceiling.ByKernel, 7, "ibv_create_qp has not returned for 5s", ""},
-		{"hangs in giving back", back + "exec sleep 1000", 5 * time.Second, false, ceiling.EndDevice, ceiling.ByKernel, 7, "", "ibv_destroy_qp has not returned for 5s"},
-		{"is interrupted", climbing + "exec sleep 1000", time.Hour, true, ceiling.EndInterrupted, ceiling.ByKernel, -1, "it was interrupted", ""},
-		{"fails", climbing + "echo out of luck >&2; exit 2", time.Hour, false, ceiling.EndError, ceiling.ByKernel, 7, "ended too early: exit status 2; it said: out of luck", ""},
-		{"is killed", climbing + "kill -9 $$", time.Hour, false, ceiling.EndError, ceiling.ByKernel, 7, "for lack of memory", ""},
-		{"says nonsense", climbing + "echo nonsense; exec sleep 1000", time.Hour, false, ceiling.EndError, ceiling.ByKernel, 7, "read the report of the climb", ""},
-		{"says what is unknown", `echo '{"version":1,"more":2}'; exec sleep 1000`, time.Hour, false, ceiling.EndError, ceiling.ByKernel, 0, "unknown field", ""},
-		{"says nothing", "exit 0", time.Hour, false, ceiling.EndError, ceiling.ByKernel, 0, "ended too early", ""},
+		{"hangs", verbs.AllocPD, time.Hour, refusal.Unknown, "has not returned for 1m0s", "has not returned"},
+		{"hangs when destroying", verbs.DeallocPD, time.Hour, ceiling.EndTime, "--within", "has not returned"},
+		{"is interrupted", verbs.AllocPD, 3 * time.Second, ceiling.EndInterrupted, "interrupted", "interrupted"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			if c.interrupted {
-				cancel()
-			}
-			w := climber{device: "x", silence: c.silence, end: time.Hour}
-			w.report = ceiling.Report{Type: ceiling.QP, Phase: ceiling.PhaseClimbing, Began: time.Now()}
-			if err := w.start(selfPath, []byte(c.script)); err != nil {
-				t.Fatal(err)
-			}
-			w.watch(ctx)
-			r := w.report
-			if r.Phase != ceiling.PhaseEnded || r.EndedBy != c.end || r.GivenBack != c.back || !strings.Contains(r.Detail, c.detail) || !strings.Contains(r.LeftDetail, c.left) {
-				t.Errorf("%+v", r)
-			}
-			if c.objects >= 0 && r.Objects != c.objects {
-				t.Errorf("%d objects, want %d", r.Objects, c.objects)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				p := simulated.Default()
+				p.Devices[0].Latency = map[verbs.Verb]time.Duration{verbs.AllocPD: time.Second}
+				p.Devices[0].Faults = []simulated.Fault{{Verb: c.hangs, After: 5, Times: 1, Delay: 10 * time.Minute}}
+				ctx, cancel := context.WithTimeoutCause(t.Context(), c.interrupt, errors.New("a signal"))
+				defer cancel()
+				r := follow(ctx, ceiling.Options{
+					Provider: simulated.New(p, verbs.NopTracer{}), Device: p.Devices[0].Name, Type: "pd",
+					Within: 10 * time.Second, Memory: 1 << 40, Host: refusal.System{Procfs: "/proc"},
+				}, stdio{})
+				if r.EndedBy != c.end || r.GivenBack != ceiling.ByKernel || r.Objects == 0 || r.Left == 0 ||
+					!strings.Contains(r.Detail, c.detail) || !strings.Contains(r.LeftDetail, c.left) {
+					t.Errorf("%+v", r)
+				}
+				time.Sleep(2 * time.Hour) // The search ends.
+			})
 		})
 	}
 }

@@ -42,7 +42,7 @@ type settings struct {
 	When string `json:"when,omitempty"`
 }
 
-// runChild is the commands probe, contract, inventory and climb: one run on one device,
+// runChild is the commands probe, contract and inventory: one run on one device,
 // reported on standard output; and hardware, which is one on all.
 func runChild(ctx context.Context, o *options, std stdio) int {
 	if err := runOnce(ctx, o, std); err != nil {
@@ -64,8 +64,6 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 		return takeInventory(ctx, o, std)
 	case commandHardware:
 		return readHardware(ctx, o, std)
-	case commandClimb:
-		return climb(o, std)
 	}
 	// A collection in the middle of a run would move what the probes measure. A
 	// run allocates little; if it does not, memory is still bounded.

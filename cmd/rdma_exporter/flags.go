@@ -37,8 +37,6 @@ const (
 
 	commandHealthcheck = "healthcheck"
 	commandCeiling     = "ceiling"
-	// commandClimb is the child of the command ceiling.
-	commandClimb = "climb"
 
 	providerLibibverbs = "libibverbs"
 	providerSimulated  = "simulated"
@@ -164,8 +162,7 @@ func isChild(args []string) bool {
 	if len(args) == 1 {
 		return args[0] == commandHardware
 	}
-	return len(args) == 2 && strings.HasPrefix(args[1], deviceFlag) &&
-		(args[0] == commandClimb || slices.Contains(state.Kinds(), state.Kind(args[0])))
+	return len(args) == 2 && strings.HasPrefix(args[1], deviceFlag) && slices.Contains(state.Kinds(), state.Kind(args[0]))
 }
 
 // withCommand returns arguments that begin with a command. kingpin's own default
@@ -203,7 +200,6 @@ func (o *options) addCommands(app *kingpin.Application) {
 	for _, c := range []struct{ name, help string }{
 		{commandProbe, "Probe one device once and write a report; the exporter's child process for runs of the probes."},
 		{commandContract, "Check the contracts of one device once and write a report; the exporter's child process for contract runs."},
-		{commandClimb, "Climb to the ceiling of one device; the child process of the command ceiling."},
 		{commandInventory, "Inventory the objects that the kernel tracks on one device once and write a report; the exporter's child process for inventories."},
 	} {
 		app.Command(c.name, c.help).Hidden().

@@ -119,7 +119,7 @@ func run(ctx context.Context, args []string, std stdio) (status int) {
 		runtime.UnlockOSThread()
 		return o.health.run(ctx, std)
 	case commandCeiling:
-		// Its thread stays its own: the child ends with the thread that started it.
+		runtime.UnlockOSThread()
 		return runCeiling(ctx, o, std)
 	default:
 		return runChild(ctx, o, std)

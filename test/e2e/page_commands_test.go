@@ -34,7 +34,7 @@ func TestPageCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The command ceiling refuses devices that are in use, as the built-in ones are.
-	idle := running.File(t, "idle.yaml", unused(""))
+	profile := running.File(t, "idle.yaml", smallDevice(idle))
 	config := running.File(t, "config.yaml", "probe:\n  cq: {large: {entries: 8192}}\n")
 	folder := t.TempDir()
 	var commands []string
@@ -56,7 +56,7 @@ func TestPageCommands(t *testing.T) {
 				// Simulated devices have names of their own.
 				device := "--device=sim_rxe0"
 				if strings.Contains(command, "rdma_exporter ceiling ") {
-					command += " --simulated.profile=" + idle
+					command += " --simulated.profile=" + profile
 					device = "--device=sim0"
 				}
 				commands = append(commands, deviceOfPage.ReplaceAllString(command, device))
@@ -109,7 +109,7 @@ func TestPageScripts(t *testing.T) {
 	if len(scripts) != 2 {
 		t.Fatalf("docs/audit.md has %d scripts", len(scripts))
 	}
-	profile := running.File(t, "profile.yaml", unused("    faults: [{verb: ibv_create_qp, errno: ENOMEM}]\n"))
+	profile := running.File(t, "profile.yaml", smallDevice(idle+"    faults: [{verb: ibv_create_qp, errno: ENOMEM}]\n"))
 	for i, want := range []struct {
 		status          int
 		drained, report string

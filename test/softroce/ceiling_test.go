@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/ceiling"
+	"rdma_exporter/internal/refusal"
 	"rdma_exporter/test/running"
 )
 
@@ -134,19 +135,19 @@ func TestCeiling(t *testing.T) {
 		name, typ string
 		wrap      []string
 		flags     []string
-		end       ceiling.End
+		end       refusal.Cause
 		status    int
 		errno     syscall.Errno
 		// differ is by how much the two may, of their own mappings; less than none if one
 		// ends by the time.
 		differ int64
 	}{
-		{"cq to the mappings", "cq", nil, nil, ceiling.EndMappings, 0, syscall.ENOMEM, 400},
-		{"qp to the mappings", "qp", nil, nil, ceiling.EndMappings, 0, syscall.ENOMEM, 200},
-		{"srq to the mappings", "srq", nil, nil, ceiling.EndMappings, 0, syscall.ENOMEM, 400},
-		{"ah to the device", "ah", nil, nil, ceiling.EndDevice, 0, syscall.EINVAL, 0},
-		{"mr to memlock", "mr", withoutLock, nil, ceiling.EndMemlock, 0, syscall.ENOMEM, 0},
-		{"pd to the cgroup", "pd", inGroup, nil, ceiling.EndCgroup, 0, syscall.EAGAIN, 0},
+		{"cq to the mappings", "cq", nil, nil, refusal.Mappings, 0, syscall.ENOMEM, 400},
+		{"qp to the mappings", "qp", nil, nil, refusal.Mappings, 0, syscall.ENOMEM, 200},
+		{"srq to the mappings", "srq", nil, nil, refusal.Mappings, 0, syscall.ENOMEM, 400},
+		{"ah to the device", "ah", nil, nil, refusal.Device, 0, syscall.EINVAL, 0},
+		{"mr to memlock", "mr", withoutLock, nil, refusal.Memlock, 0, syscall.ENOMEM, 0},
+		{"pd to the cgroup", "pd", inGroup, nil, refusal.Cgroup, 0, syscall.EAGAIN, 0},
 		{"mr to the time", "mr", nil, []string{fmt.Sprintf("--within=%ds", short)}, ceiling.EndTime, 1, 0, -1},
 		{"pd to the time", "pd", nil, []string{fmt.Sprintf("--within=%ds", short)}, ceiling.EndTime, 1, 0, -1},
 		{"ah to the memory", "ah", nil, []string{"--memory=4MiB"}, ceiling.EndMemory, 1, 0, -1},

@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"testing"
 
-	"rdma_exporter/internal/ceiling"
 	"rdma_exporter/internal/hardware"
+	"rdma_exporter/internal/refusal"
 	"rdma_exporter/internal/restrack"
 )
 
@@ -81,12 +81,12 @@ func TestSiwCeiling(t *testing.T) {
 		n, errno := climbed(t, nil, program, siw, typ, 600)
 		awaitResources(t, before)
 		t.Logf("%s: %d, claimed %s, ended by %s: %s; by the program %d, errno %d", typ, r.Objects, claimed["max_"+typ], r.EndedBy, r.Detail, n, errno)
-		if r.EndedBy != ceiling.EndDevice || status != 0 || r.Objects != n || r.Objects == 0 {
+		if r.EndedBy != refusal.Device || status != 0 || r.Objects != n || r.Objects == 0 {
 			t.Errorf("%s: status %d, %+v; the program had %d", typ, status, r, n)
 		}
 	}
 	r, status := ceilingOf(t, nil, siw, "ah")
-	if r.EndedBy != ceiling.EndError || status != 1 || r.Errno != "EOPNOTSUPP" {
+	if r.EndedBy != refusal.Unknown || status != 1 || r.Errno != "EOPNOTSUPP" {
 		t.Errorf("ah: status %d, %+v", status, r)
 	}
 }
