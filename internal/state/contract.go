@@ -2,46 +2,39 @@ package state
 
 import "time"
 
-// Contract is the verdict on one promise of the libibverbs man pages, as one
-// device keeps it.
+// Contract is the verdict on one promise of the libibverbs man pages for one device.
 type Contract struct {
-	// Name is that of the contract, such as cq_at_least_requested.
 	Name     string   `json:"name" wire:"word,key"`
 	Severity Severity `json:"severity"`
 	Verdict  Verdict  `json:"verdict"`
-	// Reason is why the contract was not judged; empty if it was.
+	// Reason is why the contract was skipped.
 	Reason SkipReason `json:"reason,omitempty"`
-	// Asked, Expected and Observed are the evidence in words: what was done, what
-	// the manual has follow, and what followed. Of a contract that was skipped,
-	// Observed says what stood in the way.
+	// Asked is what was done, Expected what the manual requires, and Observed what happened
+	// or what prevented the check.
 	Asked    string `json:"asked,omitempty"`
 	Expected string `json:"expected,omitempty"`
 	Observed string `json:"observed,omitempty"`
-	// Consequence is what the violation means to an application, and Remedy what to do
-	// about it; empty if the contract is not violated.
+	// Consequence is what a violation means to an application, and Remedy what to do.
 	Consequence string `json:"consequence,omitempty"`
 	Remedy      string `json:"remedy,omitempty"`
-	// Known tells that the driver of the device is known to break the contract: if it
-	// is violated, in each of the ways that were seen. Fact is then what the driver
-	// does, and Source where that is written.
-	Known  bool   `json:"known,omitempty"`
-	Fact   string `json:"fact,omitempty"`
-	Source string `json:"source,omitempty"`
-	// Duration is the time that the judgement took.
+	// Known is true if the driver is known to break the contract in each mode that was seen.
+	// Fact is then what the driver does, and Source where that is written.
+	Known    bool          `json:"known,omitempty"`
+	Fact     string        `json:"fact,omitempty"`
+	Source   string        `json:"source,omitempty"`
 	Duration time.Duration `json:"duration_ns"`
-	// CheckedAt is when the run that judged it was started; zero within a run.
+	// CheckedAt is when the run started that checked it; zero within a run.
 	CheckedAt time.Time `json:"checked_at,omitzero"`
 }
 
 // Verdict is whether a device keeps a contract.
 type Verdict string
 
-// The verdicts.
+// The verdicts. A skipped contract could not be checked, and counts as neither.
 const (
 	VerdictHolds    Verdict = "holds"
 	VerdictViolated Verdict = "violated"
-	// VerdictSkipped: it could not be judged. It counts as neither.
-	VerdictSkipped Verdict = "skipped"
+	VerdictSkipped  Verdict = "skipped"
 )
 
 // Verdicts returns every verdict.
@@ -50,43 +43,38 @@ func Verdicts() []Verdict { return []Verdict{VerdictHolds, VerdictViolated, Verd
 // Severity is what a violation means to an application.
 type Severity string
 
-// The severities.
+// The severities: a program hangs or loses data; a size or a state is reported wrongly; the
+// device allows more than the manual does.
 const (
-	// SeverityCritical: a program that relies on it hangs or loses data.
 	SeverityCritical Severity = "critical"
-	// SeverityWarning: a size or a state is reported wrongly.
-	SeverityWarning Severity = "warning"
-	// SeverityInfo: the device allows more than the manual does.
-	SeverityInfo Severity = "info"
+	SeverityWarning  Severity = "warning"
+	SeverityInfo     Severity = "info"
 )
 
 // Severities returns every severity.
-func Severities() []Severity {
-	return []Severity{SeverityCritical, SeverityWarning, SeverityInfo}
-}
+func Severities() []Severity { return []Severity{SeverityCritical, SeverityWarning, SeverityInfo} }
 
-// Planned is a contract that a run is about to judge.
+// Planned is a contract that a run is about to check.
 type Planned struct {
 	Name     string   `json:"name" wire:"word"`
 	Severity Severity `json:"severity"`
 }
 
-// ProvisionalVerdict is the verdict on the contract that is being judged, should nothing
-// more be heard of it.
+// ProvisionalVerdict is the verdict on the contract in progress if the child ends before it
+// reports another one.
 type ProvisionalVerdict struct {
 	Contract Contract `json:"contract"`
-	// Proven tells that the verdict holds whatever ended the process. Otherwise it
-	// holds if the process died of, or hung in, a verb: one that the manual has
-	// work.
+	// Proven is true if the verdict holds whatever ended the process. Otherwise it holds only
+	// if the process crashed or hung in a verb.
 	Proven bool `json:"proven,omitempty"`
 }
 
-// Contracts is what is known of how a device keeps the contracts.
+// Contracts is the state of the contracts of a device.
 type Contracts struct {
 	// Last is the last finished contract run, without its verdicts.
 	Last *Run `json:"last,omitempty"`
-	// Verdicts are the latest on each contract, in the order of judgement.
+	// Verdicts are the latest on each contract, in the order of the checks.
 	Verdicts []Contract `json:"verdicts"`
-	// PutOff is why a contract run that is due waits; nil if none does.
+	// PutOff is why a contract run that is due waits.
 	PutOff *Reduced `json:"put_off,omitempty"`
 }

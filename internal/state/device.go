@@ -5,10 +5,8 @@ import (
 	"strings"
 )
 
-// Device is what a device says of itself.
+// Device is what a device reports of itself.
 type Device struct {
-	// Driver is the name of its driver, such as mlx5 or bnxt_re; empty if it is not
-	// known.
 	Driver            string  `json:"driver,omitempty" wire:"word"`
 	Transport         string  `json:"transport" wire:"name"`
 	Firmware          string  `json:"fw_version" wire:"name"`
@@ -18,29 +16,26 @@ type Device struct {
 	NodeGUID          string  `json:"node_guid" wire:"name"`
 	CompletionVectors int     `json:"completion_vectors"`
 	Limits            []Limit `json:"limits" wire:"max=64"`
-	// Extended are further attributes, under the names that struct ibv_device_attr_ex gives
-	// them; none if the device does not tell any.
+	// Extended are attributes of struct ibv_device_attr_ex, by their names there.
 	Extended []Limit `json:"extended,omitempty" wire:"max=64"`
 	Ports    []Port  `json:"ports" wire:"max=256"`
 }
 
-// Limit is the most that a device says it allows of something, under the name
-// that struct ibv_device_attr gives it.
+// Limit is a limit that a device reports, by its name in struct ibv_device_attr.
 type Limit struct {
 	Name  string `json:"name" wire:"word,key"`
 	Value int64  `json:"value" wire:"any"`
 }
 
-// Counted returns the type of object, as rdma(8) names it, of which l limits the number;
-// none if it is another limit or, being 0, says that there is none, or no such type.
+// Counted returns the type of object, as rdma(8) names it, whose number l limits. It reports
+// false for other limits and for zero, which means that there is no limit or no such type.
 func (l Limit) Counted() (kind string, limits bool) {
 	kind, found := strings.CutPrefix(l.Name, "max_")
-	// Of opened devices and connection ids a device tells no limit.
+	// Devices report no limit of contexts and connection ids.
 	return kind, found && l.Value > 0 && kind != "ctx" && kind != "cm_id" && slices.Contains(ResourceTypes(), kind)
 }
 
-// LimitOf returns how many objects of a type the device allows; false if it has no
-// limit.
+// LimitOf returns how many objects of a type the device allows; false if it reports no limit.
 func (d *Device) LimitOf(kind string) (limit int64, limited bool) {
 	for _, l := range d.Limits {
 		if of, limits := l.Counted(); limits && of == kind {
@@ -65,17 +60,16 @@ func PortStates() []string {
 	return []string{"nop", "down", "init", "armed", "active", "active_defer"}
 }
 
-// MaxFill returns the most completions that one side of a queue pair can have
-// outstanding, by the limits of the device; 0 if it did not say, or is nil.
-func (d *Device) MaxFill() int64 {
+// MaxFill returns the maximum number of outstanding completions of one side of a queue pair.
+// Zero means unknown. The device may be nil.
+func (d *Device) MaxFill() (n int64) {
 	if d == nil {
 		return 0
 	}
-	var most int64
 	for _, l := range d.Limits {
 		if l.Name == "max_qp_wr" || l.Name == "max_srq_wr" {
-			most = max(most, l.Value)
+			n = max(n, l.Value)
 		}
 	}
-	return most
+	return n
 }

@@ -9,7 +9,7 @@ func TestMaxFill(t *testing.T) {
 		t.Errorf("%d completions, want 300", n)
 	}
 	if n := (*Device)(nil).MaxFill() + new(Device).MaxFill(); n != 0 {
-		t.Errorf("of devices of which nothing is known: %d", n)
+		t.Errorf("of unknown devices: %d", n)
 	}
 }
 

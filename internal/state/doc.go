@@ -1,8 +1,6 @@
-// Package state holds the plain types that the rooms of the exporter hand each
-// other: what one run of the probes on one device found, and what is known of
-// all devices of the host at one moment; and what plainly follows from them. What that
-// is worth is judged elsewhere. It imports nothing of the module.
+// Package state holds the plain types that the packages of the exporter share: the result of
+// a run on one device, and the state of all devices of the host at one moment. It has no
+// thresholds and imports nothing of the module.
 //
-// All values are data without behaviour that matters: they may be copied, and
-// once handed on nobody changes them.
+// Values may be copied. Once they are handed on, nothing may modify them.
 package state

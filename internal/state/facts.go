@@ -5,24 +5,20 @@ import (
 	"slices"
 )
 
-// Identity is what the answers of a device depend on that no program can change: the
-// device itself, and all software that has a part in them. Two that are equal answer
-// alike.
+// Identity is the device and all software that its answers depend on. Devices with the same
+// identity answer alike. Empty fields are unknown.
 type Identity struct {
-	// Kernel is the kernel's release; empty if it is not known.
-	Kernel string `json:"kernel,omitempty" wire:"name"`
-	// Firmware, VendorID, VendorPartID and HWVersion are what the device says of itself.
+	// Kernel is the kernel's release.
+	Kernel       string `json:"kernel,omitempty" wire:"name"`
 	Firmware     string `json:"fw_version,omitempty" wire:"name"`
 	VendorID     uint32 `json:"vendor_id"`
 	VendorPartID uint32 `json:"vendor_part_id"`
 	HWVersion    uint32 `json:"hw_version"`
-	// Libraries is a digest of the shared libraries of the process that asked, with
-	// those of the device's vendor; empty if they are not known.
+	// Libraries is a digest of the shared libraries of the child, its provider included.
 	Libraries string `json:"libraries,omitempty" wire:"name"`
 }
 
-// Changes names what differs in another identity, with what it is in each; nothing if
-// they are the same.
+// Changes names what differs in another identity, with both values.
 func (i Identity) Changes(other Identity) []string {
 	var changes []string
 	for _, c := range []struct {
@@ -43,33 +39,28 @@ func (i Identity) Changes(other Identity) []string {
 	return changes
 }
 
-// Facts are what a device answered to what is asked for in order to be refused. Nobody
-// need ask again as long as the identity is the same.
+// Facts are answers of a device to requests that are expected to fail. They need not be
+// requested again while the identity stays the same.
 type Facts struct {
 	Identity Identity `json:"identity"`
-	// Absent are the types of QP that the device does not have, or that the process may
-	// not have, as the probe qp reports them.
+	// Absent are the QP types that the device, or this process, cannot create.
 	Absent []Skip `json:"absent,omitempty"`
-	// Inline is the most inline data that a QP of each type can be given. A type that
-	// is in neither list was not found out about.
+	// Inline is the maximum inline data of each QP type that was searched.
 	Inline []InlineMax `json:"inline,omitempty"`
-	// Methods are those by which completions were brought about, with the better ones that
-	// did not do, which need not be tried again.
+	// Methods are how completions were produced, and which better methods failed.
 	Methods []KnownMethod `json:"ways,omitempty"`
 }
 
-// KnownMethod is a way that was found by trying.
+// KnownMethod is a method that was found by trying.
 type KnownMethod struct {
 	Method
-	// Among is a digest of what there was to choose from. For another choice nothing is
-	// known.
+	// Among is a digest of the methods that were available. It holds for no other choice.
 	Among string `json:"among" wire:"word"`
 }
 
-// Of returns the facts if they are those of an identity, and empty ones of it
-// otherwise. It changes nothing, nor do changes of what it returns. Known tells which
-// it is. The facts may be nil.
-func (f *Facts) Of(i Identity) (facts Facts, known bool) {
+// Of returns a copy of the facts if they are about an identity, and otherwise empty ones and
+// false. The facts may be nil.
+func (f *Facts) Of(i Identity) (facts Facts, ok bool) {
 	if f == nil || f.Identity != i {
 		return Facts{Identity: i}, false
 	}

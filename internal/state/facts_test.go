@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-// Facts are those of one identity, in each of its parts.
 func TestFactsOf(t *testing.T) {
 	t.Parallel()
 	known := &Facts{

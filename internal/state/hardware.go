@@ -2,65 +2,57 @@ package state
 
 import "time"
 
-// Hardware is what the kernel shows of an adapter without opening it: its
-// counters, its ports and their addresses, its place in the host, and its interrupts. It
-// is read from sysfs, procfs and netlink.
+// Hardware is what the kernel shows of an adapter in sysfs, procfs and netlink, without
+// opening it. Empty fields are unknown.
 type Hardware struct {
-	// Device is the name of the device.
 	Device string `json:"device" wire:"device,key"`
-	// Failure says why it could not be read to the end; empty if it could. What was read
-	// until then is kept.
+	// Failure is why it was not read completely. The rest was.
 	Failure string `json:"failure,omitempty"`
-	// Late tells that this is because the time was up, though all that was asked returned.
+	// Late is true if the time was up although each request returned.
 	Late bool `json:"late,omitempty"`
-	// Reading is the file, or the request to the kernel, that did not return in time;
-	// empty if all did.
+	// Reading is the file, or the request to the kernel, that did not return in time.
 	Reading string `json:"reading,omitempty"`
-	// Driver is the name of the kernel's driver, such as mlx5_core, and Table the name of
-	// the rows of the table of counters that apply to it, such as mlx5; empty if none do.
+	// Driver is the kernel's driver, such as mlx5_core.
 	Driver string `json:"driver,omitempty" wire:"word"`
-	Table  string `json:"table,omitempty" wire:"word"`
-	// Identity is which adapter it is, and where.
-	Identity Adapter `json:"identity"`
-	// Ports are its ports, in the order of their numbers.
-	Ports []HardwarePort `json:"ports,omitempty" wire:"max=256"`
+	// Table names the rows of the table of counters that apply to it, such as mlx5.
+	Table    string         `json:"table,omitempty" wire:"word"`
+	Identity Adapter        `json:"identity"`
+	Ports    []HardwarePort `json:"ports,omitempty" wire:"max=256"`
 	// Counters are those of the device as a whole.
 	Counters []Counter `json:"counters,omitempty"`
-	// Refused are the groups of these that the kernel refused to read.
+	// Refused are groups of these that the kernel refused to read.
 	Refused []RefusedCounters `json:"refused,omitempty"`
-	// Interrupts are those that serve completion vectors, in the order of these.
+	// Interrupts are those of completion vectors.
 	Interrupts []Interrupt `json:"interrupts,omitempty"`
 }
 
-// Adapter is which adapter a device is, and where in the host. What is not known is empty.
+// Adapter is which adapter a device is, and where in the host. Empty fields are unknown.
 type Adapter struct {
-	// PCI is the address of the function, such as 0000:3b:00.0; Slot the name of the
-	// physical slot; NUMANode the node of memory that is next to it, -1 for none.
-	PCI      string `json:"pci_address,omitempty" wire:"name"`
-	Slot     string `json:"slot,omitempty" wire:"name"`
+	// PCI is the address of the function, such as 0000:3b:00.0.
+	PCI string `json:"pci_address,omitempty" wire:"name"`
+	// Slot is the name of the physical slot.
+	Slot string `json:"slot,omitempty" wire:"name"`
+	// NUMANode is −1 if there is none.
 	NUMANode int    `json:"numa_node" wire:"min=-1"`
-	// BoardID and Model are what the adapter calls itself, DriverVersion what the driver
-	// says of itself.
-	BoardID       string `json:"board_id,omitempty" wire:"name"`
-	Model         string `json:"model,omitempty" wire:"name"`
+	BoardID  string `json:"board_id,omitempty" wire:"name"`
+	Model    string `json:"model,omitempty" wire:"name"`
+	// DriverVersion is what the driver reports of itself.
 	DriverVersion string `json:"driver_version,omitempty" wire:"name"`
-	// Role is pf, vf, sf or empty, and Parent the PCI address of a VF's physical function.
+	// Role is pf, vf or sf, and Parent the PCI address of a VF's physical function.
 	Role   string `json:"sriov_role,omitempty" wire:"word"`
 	Parent string `json:"sriov_parent,omitempty" wire:"name"`
 	VFs    int    `json:"sriov_vfs,omitempty"`
-	// NetnsMode is that of the RDMA subsystem: shared, exclusive or unknown_N.
+	// NetnsMode of the RDMA subsystem is shared, exclusive or unknown_N.
 	NetnsMode string `json:"netns_mode,omitempty" wire:"word"`
-	// Link is the adapter's own link to the PCI bus, and Bottleneck the slowest on the way
-	// to the root, with its address, if that is another one and slower; nil if it is not
-	// known.
-	Link       *PCILink `json:"pci_link,omitempty"`
+	// Link is the adapter's own link to the PCI bus.
+	Link *PCILink `json:"pci_link,omitempty"`
+	// Bottleneck is the slowest link on the way to the root, if it is slower than Link.
 	Bottleneck *PCILink `json:"pci_bottleneck,omitempty"`
-	// AER are the errors that the bus reported, nil if it does not count them.
+	// AER are the errors that the bus reported; absent if it does not count them.
 	AER *AER `json:"aer,omitempty"`
 }
 
-// PCILink is a link of the PCI bus. Speeds are in transfers a second and lane, widths in
-// lanes.
+// PCILink is a link of the PCI bus. Speeds are in transfers per second and lane.
 type PCILink struct {
 	Address  string  `json:"pci_address" wire:"name"`
 	Speed    float64 `json:"speed_transfers_per_second"`
@@ -76,71 +68,64 @@ type AER struct {
 	Fatal       uint64 `json:"fatal"`
 }
 
-// HardwarePort is what the kernel shows of a port.
+// HardwarePort is what the kernel shows of a port. Zero means unknown.
 type HardwarePort struct {
 	Number int `json:"port" wire:"key,min=1,max=65536"`
-	// LinkLayer is InfiniBand or Ethernet, State and PhysState the words of sysfs in lower
-	// case, such as active and link_up.
+	// LinkLayer is InfiniBand or Ethernet.
 	LinkLayer string `json:"link_layer,omitempty" wire:"word"`
+	// State and PhysState are the words of sysfs in lower case, such as active and link_up.
 	State     string `json:"state,omitempty" wire:"word"`
 	PhysState string `json:"phys_state,omitempty" wire:"word"`
-	// Rate is in bits a second as sysfs tells it, and MaxRate what the port could have, or had;
-	// Width is in lanes, Speed in bits a second and lane. 0 is not known.
+	// Rate is as in sysfs, and MaxRate the highest that the port could have, or had.
 	Rate    float64 `json:"rate_bits_per_second,omitempty"`
 	MaxRate float64 `json:"max_rate_bits_per_second,omitempty"`
 	Width   int     `json:"width_lanes,omitempty"`
-	Speed   float64 `json:"speed_bits_per_second,omitempty"`
-	// Netdev is the port's network device, Bond the bond that this is a part of, and
-	// Ifindex its number in the exporter's network namespace, 0 if it is in none.
-	Netdev  string `json:"netdev,omitempty" wire:"name"`
-	Bond    string `json:"bond,omitempty" wire:"name"`
-	Ifindex int    `json:"ifindex,omitempty"`
-	// MTU is that of the network device, in bytes.
-	MTU int `json:"mtu_bytes,omitempty"`
-	// CarrierChanges is how often the network device's carrier came or went, by the
-	// kernel's count; nil if it does not tell.
+	// Speed is per lane.
+	Speed float64 `json:"speed_bits_per_second,omitempty"`
+	// Netdev is the port's network device, and Bond the bond that it is part of.
+	Netdev string `json:"netdev,omitempty" wire:"name"`
+	Bond   string `json:"bond,omitempty" wire:"name"`
+	// Ifindex is the number of Netdev in the exporter's network namespace.
+	Ifindex int `json:"ifindex,omitempty"`
+	MTU     int `json:"mtu_bytes,omitempty"`
+	// CarrierChanges counts changes of the network device's carrier.
 	CarrierChanges *uint64 `json:"carrier_changes,omitempty"`
-	// GIDs are the port's addresses that are not zero. At most MaxGIDs are kept.
+	// GIDs are the port's addresses that are not zero.
 	GIDs []GID `json:"gids,omitempty" wire:"max=256"`
-	// RoCEv2IPv4 is the index of the first GID of RoCE v2 that is an IPv4 address, which
-	// is the one that NCCL_IB_GID_INDEX wants; nil if there is none.
+	// RoCEv2IPv4 is the index of the first RoCE v2 GID that is an IPv4 address, for
+	// NCCL_IB_GID_INDEX.
 	RoCEv2IPv4 *int `json:"roce_v2_ipv4_gid_index,omitempty"`
-	// Counters are the port's, those of its network device among them.
-	Counters []Counter `json:"counters,omitempty"`
-	// Refused are the groups of counters that the kernel refused to read, with the errno.
-	Refused []RefusedCounters `json:"refused,omitempty"`
-	// TemperatureCelsius is that of the port's module; nil if it is not told.
+	// Counters are the port's and its network device's.
+	Counters []Counter         `json:"counters,omitempty"`
+	Refused  []RefusedCounters `json:"refused,omitempty"`
+	// TemperatureCelsius is that of the port's module.
 	TemperatureCelsius *float64 `json:"module_temperature_celsius,omitempty" wire:"any"`
 }
 
-// MaxGIDs is the most addresses of a port that are kept.
+// MaxGIDs limits the addresses of a port that are kept.
 const MaxGIDs = 256
 
-// GID is an address of a port.
+// GID is an address of a port, in the form of sysfs.
 type GID struct {
-	Index int `json:"index" wire:"key"`
-	// GID is in the form of sysfs, Type is ib, roce_v1 or roce_v2, Family ipv4 or ipv6,
-	// and Netdev the network device that it belongs to.
-	GID    string `json:"gid" wire:"name"`
+	Index int    `json:"index" wire:"key"`
+	GID   string `json:"gid" wire:"name"`
+	// Type is ib, roce_v1 or roce_v2, and Family ipv4 or ipv6.
 	Type   string `json:"type" wire:"word"`
 	Family string `json:"family" wire:"word"`
 	Netdev string `json:"netdev,omitempty" wire:"name"`
 }
 
-// GIDTypes returns every type that an address can have.
-func GIDTypes() []string { return []string{"ib", "roce_v1", "roce_v2"} }
-
-// CounterGroup says where a counter was read.
+// CounterGroup is where a counter was read.
 type CounterGroup string
 
 // The groups of counters.
 const (
-	// GroupPort: counters/ of a port in sysfs, which the InfiniBand specification names.
+	// GroupPort is counters/ of a port in sysfs, named by the InfiniBand specification.
 	GroupPort CounterGroup = "counters"
-	// GroupHardware: hw_counters/ of a port or a device, in sysfs or by rdma statistic,
-	// which the driver names.
+	// GroupHardware is hw_counters/ of a port or a device, in sysfs or by rdma statistic,
+	// named by the driver.
 	GroupHardware CounterGroup = "hw_counters"
-	// GroupEthtool: statistics of the port's network device that ethtool names.
+	// GroupEthtool is statistics of the port's network device, named by ethtool.
 	GroupEthtool CounterGroup = "ethtool"
 )
 
@@ -149,94 +134,87 @@ func CounterGroups() []CounterGroup {
 	return []CounterGroup{GroupPort, GroupHardware, GroupEthtool}
 }
 
-// Counter is one counter as the driver has it.
+// Counter is a counter by the driver's name, in the driver's unit.
 type Counter struct {
 	Group CounterGroup `json:"group" wire:"key"`
-	// Name is the driver's own.
-	Name string `json:"name" wire:"name,key"`
-	// Value is as it was read, in the driver's own unit.
-	Value uint64 `json:"value"`
+	Name  string       `json:"name" wire:"name,key"`
+	Value uint64       `json:"value"`
 }
 
 // RefusedCounters is a group of counters that could not be read.
 type RefusedCounters struct {
 	Group CounterGroup `json:"group" wire:"key"`
-	// Errno is its symbol, or empty for what is no number.
+	// Errno is empty if the content was not a number.
 	Errno  string `json:"errno,omitempty" wire:"word"`
 	Detail string `json:"detail,omitempty"`
 }
 
-// Interrupt is the one that serves a completion vector.
+// Interrupt is the interrupt of a completion vector.
 type Interrupt struct {
 	Vector int    `json:"comp_vector" wire:"key,max=65536"`
 	IRQ    int    `json:"irq"`
 	Name   string `json:"name" wire:"name"`
-	// CPUs are those that it may run on, as the kernel lists them, Effective those that it
-	// does run on; Isolated tells that all of these are isolated from the scheduler.
-	CPUs      string `json:"cpus,omitempty"`
+	// CPUs are those that it may run on, as the kernel lists them.
+	CPUs string `json:"cpus,omitempty"`
+	// Effective are those that it does run on.
 	Effective string `json:"effective_cpus,omitempty"`
-	Isolated  bool   `json:"isolated,omitempty"`
+	// Isolated is true if all of these are isolated from the scheduler.
+	Isolated bool `json:"isolated,omitempty"`
 	// Count is how often it came since the kernel started.
 	Count uint64 `json:"count"`
 }
 
-// HardwareState is what is known of the hardware of a device.
+// HardwareState is the state of the hardware of a device.
 type HardwareState struct {
-	// Latest is what was read last, and Read when; Latest may be of an earlier time than
-	// the last attempt. It is nil if nothing was read yet.
+	// Latest is the latest reading, and Read its time. The last attempt may be later.
 	Latest *Hardware `json:"latest,omitempty"`
 	Read   time.Time `json:"read,omitzero"`
 	// Failures counts the attempts since the last one that finished.
 	Failures int `json:"failures"`
-	// Failure is that of the last attempt; empty if there was none.
+	// Failure and Reading are those of the last attempt.
 	Failure string `json:"failure,omitempty"`
-	// Reading is as that of Hardware, of the last attempt.
 	Reading string `json:"reading,omitempty"`
-	// Next is when the device is read again, after a failure.
+	// Next is when the device is read again after a failure.
 	Next time.Time `json:"next,omitzero"`
-	// Stuck is a child that was killed while it read this device, and has not ended;
-	// nil if there is none. The device is not read until it has.
+	// Stuck is a child that was killed while it read this device, and has not exited. The
+	// device is not read until it has.
 	Stuck *Stuck `json:"stuck,omitempty"`
-	// Drops are the counters that were lower than the time before.
+	// Drops are the counters that decreased.
 	Drops []CounterDrop `json:"drops,omitempty"`
-	// Links are how the states of its ports went, in the order of their numbers.
+	// Links are the histories of the ports, in the order of their numbers.
 	Links []Link `json:"links,omitempty"`
 }
 
-// CounterDrop counts how often a counter was lower than the time before.
+// CounterDrop counts how often a counter decreased.
 type CounterDrop struct {
-	// Port is 0 for the device as a whole.
+	// Port is zero for the device as a whole.
 	Port  int          `json:"port"`
 	Group CounterGroup `json:"group"`
 	Name  string       `json:"name"`
-	// Resets are those after which it may have restarted, Wraps those at the maximum of its
-	// width.
+	// Wraps are the decreases at the maximum of the counter's width, and Resets the others.
 	Resets uint64 `json:"resets"`
 	Wraps  uint64 `json:"wraps"`
 }
 
-// Link is how the state of a port went since it was first looked at, over restarts of the
-// exporter if there is a place to keep it.
+// Link is the history of a port since it was first seen. With a state directory, it
+// survives restarts of the exporter.
 type Link struct {
 	Port int `json:"port"`
-	// Active reports whether it is active now, and Since from when on, zero if it has been so
-	// since it was first looked at.
+	// Since is when it became or ceased to be active; zero if it did not change.
 	Active bool      `json:"active"`
 	Since  time.Time `json:"since,omitzero"`
-	// Ups and Downs count how often it became active, and stopped being it.
+	// Ups and Downs count how often it became, and ceased to be, active.
 	Ups   uint64 `json:"ups"`
 	Downs uint64 `json:"downs"`
-	// Recent are the times of the latest changes to down, at most MaxRecent, for how often
-	// it flapped in a window.
+	// Recent are the times of the latest changes to down, for how often it flapped.
 	Recent []time.Time `json:"recent,omitempty"`
-	// MaxRate is the highest rate that it had while it was active, in bits a second; 0 if it
-	// never was.
+	// MaxRate is the highest rate that it had while it was active.
 	MaxRate float64 `json:"max_rate_bits_per_second,omitempty"`
-	// GIDChanges counts how often the list of its addresses was another than before.
+	// GIDChanges counts changes of the list of its addresses.
 	GIDChanges uint64 `json:"gid_changes"`
 }
 
-// MaxRecent is the most changes of a port whose times are kept.
+// MaxRecent limits the changes of a port whose times are kept.
 const MaxRecent = 32
 
 // LinkEvent is an event of the kernel about a network device.
@@ -265,28 +243,27 @@ type LinkEvent struct {
 	Lost bool
 }
 
-// LinkHistory is how the links of a device went, as it is remembered while the device is not
-// there, and over restarts of the exporter.
+// LinkHistory is the history of the links of a device while it is absent, and over restarts
+// of the exporter.
 type LinkHistory struct {
 	Links []Link `json:"links"`
-	// PCI and BoardID are those of the adapter that they were of, empty if they are not
-	// known.
+	// PCI and BoardID are those of the adapter; empty if unknown.
 	PCI     string `json:"pci_address,omitempty"`
 	BoardID string `json:"board_id,omitempty"`
-	// Away is since when the device is not there; zero if it was there to the last.
+	// Away is since when the device is absent; zero if it was present to the last.
 	Away time.Time `json:"away,omitzero"`
 }
 
-// MaxAway is how long a device may be away for its links to go on with what they were.
+// MaxAway is how long a device may be absent without losing the history of its links.
 const MaxAway = 30 * 24 * time.Hour
 
-// Forgotten tells whether the device is away for too long.
+// Forgotten reports whether the device is absent for too long.
 func (p *LinkHistory) Forgotten(now time.Time) bool {
 	return !p.Away.IsZero() && now.Sub(p.Away) > MaxAway
 }
 
-// Of tells whether links can be of an adapter. Names of devices are given anew when
-// adapters are added or moved.
+// Of reports whether links can be of an adapter. The kernel may give the name of a device to
+// another one when adapters are added or moved.
 func (p *LinkHistory) Of(a *Adapter) bool {
 	other := func(was, is string) bool { return was != "" && is != "" && was != is }
 	return !other(p.PCI, a.PCI) && !other(p.BoardID, a.BoardID)

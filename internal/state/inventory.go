@@ -5,68 +5,57 @@ import (
 	"time"
 )
 
-// Inventory is what the kernel's own tables (restrack) said of the objects on one
-// device, of all processes: one inventory of the device.
+// Inventory is what the kernel's tables (restrack) show of the objects of all processes on
+// one device.
 type Inventory struct {
-	// Index is the kernel's number of the device. The ids of objects hold for it: a
-	// device of the same name that was added anew has another.
+	// Index is the kernel's number of the device. The ids of objects hold for it: another
+	// device of the same name has another index.
 	Index uint32 `json:"index"`
-	// PIDsVisible tells that the inventory ran in the host's pid namespace. If not, an
-	// object without a known owner may have one that cannot be seen.
+	// PIDsVisible is true if the inventory ran in the host's pid namespace. If not, an object
+	// without a known owner may have one.
 	PIDsVisible bool `json:"pids_visible"`
-	// Objects are how many objects there are. Of a type that was looked at they are
-	// told apart by owner, OwnerExporter only if it has any; of another there is the
-	// kernel's own count alone, as OwnerUnknown, if it has one. What is OwnerExporter is
-	// in nothing else that is counted here.
+	// Objects counts the objects by owner, or as unknown where the kernel only counts. Those
+	// of the exporter are in no other field.
 	Objects []ObjectCount `json:"objects,omitempty"`
-	// QueuePairs are the queue pairs by type and state.
+	// QueuePairs counts the queue pairs by type and state.
 	QueuePairs []QueuePairCount `json:"queue_pairs,omitempty"`
-	// TransientErrors are the queue pairs in the state err or sqe that are no sign of
-	// trouble: those of other exporters' children, which break some on purpose for a
-	// moment, and those of processes that ended during the inventory.
+	// TransientErrors counts queue pairs in the state err or sqe that are expected: those of
+	// other exporters' children, and of processes that ended during the inventory.
 	TransientErrors int64 `json:"passing_errors,omitempty"`
-	// CQEntries and MRBytes sum up sizes.
+	// CQEntries and MRBytes are sums of sizes.
 	CQEntries []OwnerSum `json:"cq_entries,omitempty"`
 	MRBytes   []OwnerSum `json:"mr_bytes,omitempty"`
-	// OversizedCQs are the completion queues that are larger than what uses them
-	// can ever fill; nil if there are none.
+	// OversizedCQs are completion queues that are larger than what uses them can ever fill.
 	OversizedCQs *CQSum `json:"unfillable_cqs,omitempty"`
-	// Owners are those processes that are among the largest owners of any type.
+	// Owners are the processes among the largest owners of any type.
 	Owners []Owner `json:"owners,omitempty"`
-	// Others sum up the objects of the other owners, by type.
+	// Others counts the objects of the other owners.
 	Others []TypeCount `json:"others,omitempty"`
-	// Ownerless are the user objects of opened devices of which the kernel names no
-	// living thread that created anything: the owner is dead or, unless PIDsVisible,
-	// may be in another pid namespace.
+	// Ownerless counts user objects whose context has no living thread that created anything:
+	// the owner is dead or, unless PIDsVisible, may be in another pid namespace.
 	Ownerless []TypeCount `json:"ownerless,omitempty"`
-	// Orphans are the opened devices that the Ownerless belong to, those with most objects
-	// first; no more than MaxOrphans.
+	// Orphans are the contexts that the Ownerless belong to, those with most objects first.
 	Orphans []Orphan `json:"orphans,omitempty" wire:"max=64"`
-	// Untraced are the user objects of which the kernel names neither a living thread
-	// nor the opened device that they belong to.
+	// Untraced counts user objects for which the kernel names neither thread nor context.
 	Untraced []TypeCount `json:"untraced,omitempty"`
-	// Leftover are the objects that are left of the contexts that were asked for.
+	// Leftover are objects of contexts of exited children.
 	Leftover []Leftover `json:"left,omitempty"`
-	// Cgroups are the uses and limits of the RDMA controller of the owners'
-	// cgroups, for this device.
+	// Cgroups are uses and limits of the RDMA controller on this device.
 	Cgroups []CgroupUse `json:"cgroups,omitempty"`
-	// Incomplete are the types that could not be looked at one by one, or not
-	// reliably, and why.
+	// Incomplete are the types that could not be enumerated, or not reliably.
 	Incomplete []Incomplete `json:"incomplete,omitempty"`
 }
 
-// Count returns how many objects of a type there are, of all owners. It stops at the
-// most that there can be; counts below nothing do not count.
-func (i *Inventory) Count(typ string) (objects int64) {
+// Count returns how many objects of a type there are, of all owners.
+func (i *Inventory) Count(typ string) int64 {
+	var all []TypeCount
 	for _, o := range i.Objects {
-		if o.Type == typ && o.Objects > 0 {
-			objects += min(o.Objects, math.MaxInt64-objects)
-		}
+		all = append(all, TypeCount{o.Type, o.Objects})
 	}
-	return objects
+	return CountOf(all, typ)
 }
 
-// Enumerated reports whether the objects of a type were looked at one by one.
+// Enumerated reports whether the objects of a type were read one by one.
 func (i *Inventory) Enumerated(typ string) bool {
 	for _, n := range i.Incomplete {
 		if n.Type == typ && n.Reason != IncompleteInterrupted {
@@ -76,19 +65,16 @@ func (i *Inventory) Enumerated(typ string) bool {
 	return true
 }
 
-// Orphaned returns how many objects of a type have no owner; false if that cannot be
-// told. Where owners cannot be seen they cannot be told from orphans, and of a type that
-// was only counted nothing is known; nor of connection ids, of which the kernel does not
-// tell the opened device.
-func (i *Inventory) Orphaned(typ string) (objects int64, told bool) {
+// Orphaned returns how many objects of a type have no owner; false if that is unknown. It is
+// unknown for connection ids, since the kernel does not report their context.
+func (i *Inventory) Orphaned(typ string) (objects int64, ok bool) {
 	if !i.PIDsVisible || typ == "cm_id" || !i.Enumerated(typ) {
 		return 0, false
 	}
 	return CountOf(i.Ownerless, typ), true
 }
 
-// ResourceTypes returns the types of objects that the kernel tracks, as rdma(8)
-// names them.
+// ResourceTypes returns the types of objects that the kernel tracks, as rdma(8) names them.
 func ResourceTypes() []string { return []string{"pd", "cq", "qp", "cm_id", "mr", "ctx", "srq"} }
 
 // TypeCount counts the objects of one type.
@@ -97,8 +83,8 @@ type TypeCount struct {
 	Objects int64  `json:"objects"`
 }
 
-// CountOf returns how many objects of a type a list has. It stops at the most that there
-// can be; counts below nothing do not count.
+// CountOf returns how many objects of a type a list has, without negative counts. It does
+// not overflow.
 func CountOf(list []TypeCount, typ string) (objects int64) {
 	for _, c := range list {
 		if c.Type == typ && c.Objects > 0 {
@@ -108,23 +94,18 @@ func CountOf(list []TypeCount, typ string) (objects int64) {
 	return objects
 }
 
-// OwnerKind is on which side of the kernel's border an object is owned.
+// OwnerKind is the kind of owner of an object.
 type OwnerKind string
 
 // The kinds of owner.
 const (
 	OwnerUser   OwnerKind = "user"
 	OwnerKernel OwnerKind = "kernel"
-	// OwnerExporter: those that the exporter's own children held at that moment.
+	// OwnerExporter is for objects of the exporter's own children at that moment.
 	OwnerExporter OwnerKind = "exporter"
-	// OwnerUnknown: the objects were only counted.
+	// OwnerUnknown is for objects that were only counted.
 	OwnerUnknown OwnerKind = "unknown"
 )
-
-// OwnerKinds returns every kind of owner.
-func OwnerKinds() []OwnerKind {
-	return []OwnerKind{OwnerUser, OwnerKernel, OwnerExporter, OwnerUnknown}
-}
 
 // ObjectCount counts the objects of one type and kind of owner.
 type ObjectCount struct {
@@ -133,8 +114,8 @@ type ObjectCount struct {
 	Objects int64     `json:"objects"`
 }
 
-// QueuePairCount counts the queue pairs of one type in one state, both as rdma(8)
-// names them, in lower case: rc, ud, …; reset, init, rtr, rts, sqd, sqe, err.
+// QueuePairCount counts the queue pairs of one type in one state, as rdma(8) names them in
+// lower case.
 type QueuePairCount struct {
 	Type    string `json:"qp_type" wire:"word,key"`
 	State   string `json:"state" wire:"word,key"`
@@ -151,59 +132,51 @@ type OwnerSum struct {
 type CQSum struct {
 	Objects int64 `json:"objects"`
 	Entries int64 `json:"entries"`
-	// Largest is the one with the most entries, and PID its owner; 0 if unknown.
+	// Largest is the one with most entries, and PID its owner if known.
 	Largest int64 `json:"largest_entries"`
 	PID     int   `json:"largest_pid,omitempty"`
 }
 
 // Owner is a process that owns objects.
 type Owner struct {
-	// PID is the process, in the pid namespace of the exporter.
+	// PID is in the pid namespace of the exporter.
 	PID int `json:"pid" wire:"key,min=1"`
-	// Started is when it was started, in clock ticks since the kernel was, to tell it from
-	// another one with its number; 0 if that is not known.
+	// Started is in clock ticks since the kernel started. It distinguishes processes with the
+	// same PID.
 	Started uint64 `json:"started_ticks,omitempty"`
-	// Comm is the name of its command; empty if it ended before it could be asked
-	// or may not be asked.
-	Comm string `json:"comm,omitempty"`
-	// Cgroup is the path of its control group. ContainerID and PodUID are what the
-	// path says, if it is that of a container.
-	Cgroup      string `json:"cgroup,omitempty"`
+	Comm    string `json:"comm,omitempty"`
+	Cgroup  string `json:"cgroup,omitempty"`
+	// ContainerID and PodUID are from the path of the cgroup.
 	ContainerID string `json:"container_id,omitempty"`
 	PodUID      string `json:"pod_uid,omitempty"`
-	// Objects are those types of which it is among the largest owners.
+	// Objects has the types of which it is among the largest owners.
 	Objects []TypeCount `json:"objects"`
-	// Memlock is nil if it could not be asked.
-	Memlock *Memlock `json:"memlock,omitempty"`
-	// Contexts are the opened devices of which it created something, by the kernel's
-	// number; no more than MaxContexts.
+	Memlock *Memlock    `json:"memlock,omitempty"`
+	// Contexts are the kernel's numbers of contexts in which it created objects.
 	Contexts []uint32 `json:"contexts,omitempty" wire:"max=16"`
 }
 
 const (
-	// MaxContexts is the most opened devices that are told of an owner.
+	// MaxContexts limits the contexts of an owner.
 	MaxContexts = 16
-	// MaxOrphans is the most opened devices without an owner that are told.
+	// MaxOrphans limits the contexts without an owner.
 	MaxOrphans = 64
 )
 
-// Orphan is an opened device of which the kernel names no living thread that created
-// anything.
+// Orphan is a context without a living thread that created anything.
 type Orphan struct {
-	// Context is the kernel's number of it.
-	Context uint32 `json:"context" wire:"key"`
-	// Objects are those that belong to it.
+	Context uint32      `json:"context" wire:"key"`
 	Objects []TypeCount `json:"objects"`
 }
 
-// Memlock is the memory that a process holds in place, in bytes. The kernel holds
-// Pinned and Locked against the limit one by one.
+// Memlock is the locked memory of a process. The kernel compares Pinned and Locked with the
+// limit separately.
 type Memlock struct {
-	// Pinned is what drivers pinned on behalf of the process (VmPin).
+	// Pinned is what drivers pinned for the process (VmPin).
 	Pinned int64 `json:"pinned_bytes" wire:"size"`
 	// Locked is what it locked itself, as by mlock(2) (VmLck).
 	Locked int64 `json:"locked_bytes" wire:"size"`
-	// Limit is the soft limit RLIMIT_MEMLOCK; −1 for unlimited.
+	// Limit is the soft limit RLIMIT_MEMLOCK; −1 means unlimited.
 	Limit int64 `json:"limit_bytes" wire:"min=-1,size"`
 }
 
@@ -212,54 +185,49 @@ type CgroupUse struct {
 	Cgroup      string `json:"cgroup" wire:"key"`
 	ContainerID string `json:"container_id,omitempty"`
 	PodUID      string `json:"pod_uid,omitempty"`
-	// Resource is hca_handle (contexts) or hca_object (all else).
+	// Resource is hca_handle (contexts) or hca_object (the rest).
 	Resource string `json:"resource" wire:"word,key"`
 	Current  int64  `json:"current"`
-	// Limit is −1 for no limit.
+	// Limit is −1 if there is none.
 	Limit int64 `json:"limit" wire:"min=-1,size"`
 }
 
-// Context names an opened device in the kernel's tables: everything that the
-// process creates on the device belongs to it. It is not used again while the
-// device is there.
+// Context is a device context by the kernel's numbers of the device and of the context. The
+// kernel does not reuse the latter while the device exists.
 type Context struct {
-	// Index is the kernel's number of the device.
 	Index uint32 `json:"index"`
 	ID    uint32 `json:"id"`
 }
 
-// Leftover counts the objects of one type that are left of an opened device.
+// Leftover counts the objects of one type that a context has left.
 type Leftover struct {
 	Context Context `json:"context" wire:"key"`
 	Type    string  `json:"type" wire:"object,key"`
 	Objects int64   `json:"objects"`
 }
 
-// Incomplete is a type whose objects could not be looked at one by one, or not
-// reliably.
+// Incomplete is a type whose objects could not be enumerated, or not reliably.
 type Incomplete struct {
 	Type   string           `json:"type" wire:"object,key"`
 	Reason IncompleteReason `json:"reason"`
-	// Detail says it in words.
-	Detail string `json:"detail,omitempty"`
+	Detail string           `json:"detail,omitempty"`
 }
 
-// IncompleteReason is why objects were not looked at one by one, or not
-// reliably.
+// IncompleteReason is why objects could not be enumerated, or not reliably.
 type IncompleteReason string
 
 // The reasons for an incomplete type.
 const (
-	// IncompleteMaxObjects: there are more than the inventory may look at.
+	// IncompleteMaxObjects means that there are more than the inventory may read.
 	IncompleteMaxObjects IncompleteReason = "max_objects"
-	// IncompleteTimeout: the time of the inventory was up.
+	// IncompleteTimeout means that the time of the inventory was up.
 	IncompleteTimeout IncompleteReason = "timeout"
-	// IncompleteInterrupted: the table changed under each attempt to read it. The
-	// objects were looked at even so, and some may be missing or counted twice.
+	// IncompleteInterrupted means that the table changed during each reading. Some objects may
+	// be missing or counted twice.
 	IncompleteInterrupted IncompleteReason = "interrupted"
-	// IncompleteNotSupported: the kernel has no such table.
+	// IncompleteNotSupported means that the kernel has no such table.
 	IncompleteNotSupported IncompleteReason = "not_supported"
-	// IncompleteFailed: the kernel refused, or its answer made no sense.
+	// IncompleteFailed means that the kernel refused, or its answer was invalid.
 	IncompleteFailed IncompleteReason = "failed"
 )
 
@@ -268,50 +236,42 @@ func IncompleteReasons() []IncompleteReason {
 	return []IncompleteReason{IncompleteMaxObjects, IncompleteTimeout, IncompleteInterrupted, IncompleteNotSupported, IncompleteFailed}
 }
 
-// Resources is what is known of the objects on one device.
+// Resources is the state of the objects on one device.
 type Resources struct {
-	// Last is the last finished inventory, without its inventory.
+	// Last is the last finished inventory run, without its inventory.
 	Last *Run `json:"last,omitempty"`
-	// Inventory is the latest inventory, taken by a run that was started at Taken.
-	// It is nil before the first.
+	// Inventory is the latest inventory, of a run that started at Taken.
 	Inventory *Inventory `json:"inventory,omitempty"`
 	Taken     time.Time  `json:"taken,omitzero"`
-	// Samples are what the inventories of the last hour counted, the oldest first.
+	// Samples are the counts of the last hour, the oldest first.
 	Samples []Sample `json:"-"`
-	// Leaked are the objects that are left of children of the exporter which have
-	// ended, as of the latest inventory that looked at their type.
+	// Leaked are objects of exited children of the exporter, by the latest inventory that
+	// enumerated their type.
 	Leaked []Leaked `json:"leaked,omitempty"`
-	// LeakedBy are the children that the Leaked are left of, as far as they are known; those
-	// with the lowest numbers of what they opened first.
+	// LeakedBy are the children that left them, as far as known.
 	LeakedBy []LeakedBy `json:"leaked_by,omitempty"`
-	// OrphanedSince is when the first of an unbroken series of inventories that found
-	// ownerless objects was started; zero if the latest that could tell found none, or
-	// PIDs are not visible.
+	// OrphanedSince is when the first of an unbroken series of inventories with ownerless
+	// objects started.
 	OrphanedSince time.Time `json:"orphaned_since,omitzero"`
-	// Stuck is a child that was killed and has not ended; nil if there is
-	// none.
+	// Stuck is a child that was killed and has not exited.
 	Stuck *Stuck `json:"stuck,omitempty"`
 }
 
-// Leaked counts the objects of one type that are left of ended children.
+// Leaked counts the objects of one type that exited children left.
 type Leaked struct {
 	Type    string `json:"type"`
 	Objects int64  `json:"objects"`
-	// Since is when the first of an unbroken series of inventories that found some was
-	// started.
+	// Since is when the first of an unbroken series of inventories that found some started.
 	Since time.Time `json:"since"`
 }
 
-// LeakedBy is a child of the exporter that has ended and left objects.
+// LeakedBy is a child of the exporter that has exited and left objects.
 type LeakedBy struct {
-	// Context is what it had opened.
-	Context Context `json:"context"`
-	// Kind is what it was to do, Started when it was started, and Outcome how its run
-	// ended, in the verb Verb, if in any.
+	Context Context   `json:"context"`
 	Kind    Kind      `json:"kind"`
 	Started time.Time `json:"started"`
 	Outcome Outcome   `json:"outcome"`
-	Verb    string    `json:"verb,omitempty"`
-	// Objects are those that it left.
+	// Verb is the one in which it ended.
+	Verb    string      `json:"verb,omitempty"`
 	Objects []TypeCount `json:"objects"`
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 )
 
-// Objects of one type are summed up to the most that there can be.
 func TestCountOf(t *testing.T) {
 	t.Parallel()
 	list := []TypeCount{{"qp", 3}, {"cq", 5}, {"qp", -2}, {"qp", 4}, {"mr", math.MaxInt64}, {"mr", 1}}
@@ -16,7 +15,6 @@ func TestCountOf(t *testing.T) {
 	}
 }
 
-// What has no owner is told only where owners can be told.
 func TestOrphaned(t *testing.T) {
 	t.Parallel()
 	ownerless := []TypeCount{{"qp", 3}, {"cq", 5}, {"cm_id", 2}, {"mr", 7}}

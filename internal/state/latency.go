@@ -6,41 +6,33 @@ import (
 	"time"
 )
 
-// Latency is what one measurement of completions found: the samples that went
-// well, and how many did not.
+// Latency is the result of one measurement of completions.
 type Latency struct {
-	// Port is the number of the port, from 1.
-	Port int         `json:"port" wire:"key,max=256"`
-	Path LatencyPath `json:"path" wire:"key"`
-	Mode LatencyMode `json:"mode" wire:"key"`
-	// Vector is the completion vector of the CQ.
-	Vector int `json:"comp_vector" wire:"key,max=65536"`
-	// Count is the number of samples that went well; P50 and P99 are quantiles of
-	// them, 0 if there are none.
+	Port   int         `json:"port" wire:"key,max=256"`
+	Path   LatencyPath `json:"path" wire:"key"`
+	Mode   LatencyMode `json:"mode" wire:"key"`
+	Vector int         `json:"comp_vector" wire:"key,max=65536"`
+	// Count is the number of samples that succeeded, P50 and P99 are their quantiles.
 	Count int           `json:"count"`
 	P50   time.Duration `json:"p50_ns"`
 	P99   time.Duration `json:"p99_ns"`
-	// Samples are the times, from before the work request was posted to after the
-	// event was returned or, with ModePoll, the completion. Arms are the times
-	// that asking for the event took. A snapshot keeps neither.
+	// Samples are the times from posting the work request to its event or, with ModePoll, its
+	// completion. Arms are the times of the requests for the event. A snapshot has neither.
 	Samples []time.Duration `json:"samples_ns,omitempty" wire:"max=16384"`
 	Arms    []time.Duration `json:"arms_ns,omitempty" wire:"max=16384"`
-	// Missed counts the events that had not come by the deadline though their
-	// completions had; Spurious the events without a completion; Misdirected the
-	// events on a wrong channel or for a wrong CQ; Missing the completions that
-	// had not come by the deadline.
-	Missed      int `json:"missed,omitempty"`
-	Spurious    int `json:"spurious,omitempty"`
+	// Missed counts completions whose event missed the deadline.
+	Missed int `json:"missed,omitempty"`
+	// Spurious counts events without a completion.
+	Spurious int `json:"spurious,omitempty"`
+	// Misdirected counts events on a wrong channel or for a wrong CQ.
 	Misdirected int `json:"misdirected,omitempty"`
-	Missing     int `json:"missing,omitempty"`
-	// Unsuccessful are the statuses, such as retry_exc_err, of completions that
-	// should have had another, in order.
+	// Missing counts completions that missed the deadline.
+	Missing int `json:"missing,omitempty"`
+	// Unsuccessful are the wrong statuses of completions, such as retry_exc_err, in order.
 	Unsuccessful []string `json:"unsuccessful,omitempty" wire:"word,max=16384"`
-	// Stopped says why there are fewer samples than asked for; empty if there are
-	// not.
+	// Stopped is why there are fewer samples than requested.
 	Stopped string `json:"stopped,omitempty"`
-	// Bins are how Samples are distributed. A snapshot keeps them in place of the
-	// samples; a report of a child has none.
+	// Bins are the distribution of Samples. Only a snapshot has them.
 	Bins []Bin `json:"-"`
 }
 
@@ -50,90 +42,63 @@ type Bin struct {
 	Samples  int
 }
 
-// LatencyPath is how a completion is brought about.
+// LatencyPath is how a completion is produced.
 type LatencyPath string
 
-// The paths.
+// The paths, the nearest to what programs do first.
 const (
-	// PathLoopback: a message between two connected QPs on the same port, whose
-	// receipt completes.
+	// PathLoopback is a message between two connected QPs on the same port.
 	PathLoopback LatencyPath = "loopback"
-	// PathFlush: a work request posted to a QP in the error state, which needs
-	// neither port nor peer.
+	// PathFlush is a work request posted to a QP in the error state. It needs no active port.
 	PathFlush LatencyPath = "flush"
 )
 
 // LatencyPaths returns every path.
 func LatencyPaths() []LatencyPath { return []LatencyPath{PathLoopback, PathFlush} }
 
-// LatencyMode is how a completion is awaited.
+// LatencyMode is how a program waits for a completion.
 type LatencyMode string
 
-// The modes.
+// The modes: asleep, until the event of any completion or of a solicited one, or polling.
 const (
-	// ModeAny: asleep, for the event of any completion.
-	ModeAny LatencyMode = "any"
-	// ModeSolicited: asleep, for the event of a solicited completion.
+	ModeAny       LatencyMode = "any"
 	ModeSolicited LatencyMode = "solicited"
-	// ModePoll: awake, by polling without a pause.
-	ModePoll LatencyMode = "poll"
+	ModePoll      LatencyMode = "poll"
 )
 
 // LatencyModes returns every mode.
 func LatencyModes() []LatencyMode { return []LatencyMode{ModeAny, ModeSolicited, ModePoll} }
 
-// Summarise sets Count, P50 and P99 from Samples.
+// Summarise sets Count, P50 and P99 from Samples. The quantiles are by the nearest rank.
 func (l *Latency) Summarise() {
-	l.Count = len(l.Samples)
-	sorted := slices.Sorted(slices.Values(l.Samples))
-	l.P50, l.P99 = quantile(sorted, 0.5), quantile(sorted, 0.99)
-}
-
-// quantile returns the q-quantile of sorted values by the nearest rank: the least
-// of them that no less than that part of all does not exceed.
-func quantile(sorted []time.Duration, q float64) time.Duration {
-	if len(sorted) == 0 {
-		return 0
+	l.Count, l.P50, l.P99 = len(l.Samples), 0, 0
+	if sorted := slices.Sorted(slices.Values(l.Samples)); len(sorted) > 0 {
+		l.P50, l.P99 = sorted[(len(sorted)-1)/2], sorted[(99*len(sorted)-1)/100]
 	}
-	rank := int(math.Ceil(q * float64(len(sorted))))
-	return sorted[min(max(rank, 1), len(sorted))-1]
 }
 
 // binsPerDecade is how many bins there are from one power of ten to the next.
 const binsPerDecade = 8
 
-// Distribution returns how samples are distributed, in bins that are wider the
-// longer the times are, in ascending order. Bins without samples are left out; what
-// took no time is in the first.
+// Distribution returns the distribution of samples in bins of equal width on a logarithmic
+// scale, in ascending order. Empty bins are left out.
 func Distribution(samples []time.Duration) []Bin {
 	bins := []Bin{}
+	n := 0
 	for _, s := range slices.Sorted(slices.Values(samples)) {
 		if last := len(bins) - 1; last >= 0 && s <= bins[last].To {
 			bins[last].Samples++
 			continue
 		}
-		n := binOf(s)
+		for binBound(n) < s {
+			n++
+		}
 		bins = append(bins, Bin{From: binBound(n - 1), To: binBound(n), Samples: 1})
 	}
 	return bins
 }
 
-// binOf returns the number of the bin that a sample is in: that whose upper bound is
-// the least that is not below the sample.
-func binOf(s time.Duration) int {
-	s = max(s, 1)
-	n := int(math.Ceil(math.Log10(float64(s)) * binsPerDecade))
-	// The logarithm of a bound may come out on either side of it.
-	for binBound(n) < s {
-		n++
-	}
-	for binBound(n-1) >= s {
-		n--
-	}
-	return n
-}
-
-// binBound returns the upper bound of a bin, no more than the longest time there is.
+// binBound returns the upper bound of a bin.
 func binBound(n int) time.Duration {
 	bound := math.Pow(10, float64(n)/binsPerDecade)
 	if bound >= math.MaxInt64 {
@@ -142,7 +107,10 @@ func binBound(n int) time.Duration {
 	return time.Duration(bound)
 }
 
-// Wrong reports whether anything went wrong in the measurement.
-func (l *Latency) Wrong() bool {
-	return max(l.Missed, l.Spurious, l.Misdirected, l.Missing, len(l.Unsuccessful)) > 0
+// Errors returns how many events and completions of a measurement went wrong.
+func (l *Latency) Errors() int {
+	return l.Missed + l.Spurious + l.Misdirected + l.Missing + len(l.Unsuccessful)
 }
+
+// Wrong reports whether anything went wrong in the measurement.
+func (l *Latency) Wrong() bool { return l.Errors() != 0 }

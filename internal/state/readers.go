@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -27,22 +28,19 @@ type ProbeResult struct {
 // Probes returns each probe that the last full run or the last run covered.
 func (d *DeviceState) Probes() []ProbeResult {
 	var results []ProbeResult
-	find := func(r *Run, name string) *Probe {
-		if r == nil {
-			return nil
+	latest := make(map[string]*Probe)
+	if d.Last != nil {
+		for i := range d.Last.Probes {
+			p := &d.Last.Probes[i]
+			latest[p.Name] = cmp.Or(latest[p.Name], p)
 		}
-		i := slices.IndexFunc(r.Probes, func(p Probe) bool { return p.Name == name })
-		if i < 0 {
-			return nil
-		}
-		return &r.Probes[i]
 	}
 	for _, run := range []*Run{d.Full, d.Last} {
 		if run == nil {
 			continue
 		}
 		for i := range run.Probes {
-			p := ProbeResult{Name: run.Probes[i].Name, Detail: &run.Probes[i], Latest: find(d.Last, run.Probes[i].Name)}
+			p := ProbeResult{Name: run.Probes[i].Name, Detail: &run.Probes[i], Latest: latest[run.Probes[i].Name]}
 			if slices.ContainsFunc(results, func(r ProbeResult) bool { return r.Name == p.Name }) {
 				continue
 			}

@@ -14,27 +14,18 @@ const (
 	DepthReduced Depth = "reduced"
 )
 
-// Depths returns every depth.
-func Depths() []Depth { return []Depth{DepthFull, DepthShort, DepthReduced} }
-
-// Reduced is why a run did as little as possible: other programs use the device, or the
-// kernel does not report whether they do.
+// Reduced is why a run did as little as possible.
 type Reduced struct {
 	Reason ReducedReason `json:"reason"`
-	// Detail explains the reason in words.
-	Detail string `json:"detail"`
+	Detail string        `json:"detail"`
 }
 
 // ReducedReason is the kind of reason for a reduced run.
 type ReducedReason string
 
-// The reasons.
+// The reasons: another program holds queue pairs on the device, or the kernel does not report
+// whether any does.
 const (
-	// ReducedBusy means that another program holds queue pairs on the device.
-	ReducedBusy ReducedReason = "busy"
-	// ReducedUnknown means that the kernel does not report who holds queue pairs.
+	ReducedBusy    ReducedReason = "busy"
 	ReducedUnknown ReducedReason = "unknown"
 )
-
-// ReducedReasons returns every reason.
-func ReducedReasons() []ReducedReason { return []ReducedReason{ReducedBusy, ReducedUnknown} }

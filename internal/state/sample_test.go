@@ -8,8 +8,7 @@ import (
 	"unsafe"
 )
 
-// counting returns an inventory with owners, each of which has as many queue pairs as its
-// number says.
+// counting returns an inventory in which each owner has as many queue pairs as its PID.
 func counting(owners int) *Inventory {
 	i := &Inventory{Index: 1, Objects: []ObjectCount{
 		{Type: "qp", Owner: OwnerUser, Objects: 100},
@@ -24,7 +23,6 @@ func counting(owners int) *Inventory {
 	return i
 }
 
-// A sample has what others than the exporter hold, and the largest owners by process.
 func TestSample(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1e9, 0)
@@ -43,12 +41,11 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// Of a process nothing is known that another one with its number had.
 func TestSampleOfAnother(t *testing.T) {
 	t.Parallel()
 	i := &Inventory{Owners: []Owner{
 		{PID: 7, Started: 1<<32 + 500, Objects: []TypeCount{{"qp", 3}}},
-		{PID: 8, Objects: []TypeCount{{"qp", 3}}}, // nobody may ask
+		{PID: 8, Objects: []TypeCount{{"qp", 3}}},
 	}}
 	s := Sampled(nil, i, time.Unix(1e9, 0))[0]
 	for _, tc := range []struct {
@@ -66,7 +63,6 @@ func TestSampleOfAnother(t *testing.T) {
 	}
 }
 
-// Samples go back an hour, however often inventories come, and take no more than they may.
 func TestSampled(t *testing.T) {
 	t.Parallel()
 	at, i := time.Unix(1e9, 0), counting(100)
@@ -97,8 +93,7 @@ func TestSampled(t *testing.T) {
 	}
 }
 
-// What was counted of another device, or by another clock, is no past of this one.
-func TestSampledAnew(t *testing.T) {
+func TestSampledFromScratch(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1e9, 0)
 	before := Sampled(Sampled(nil, counting(1), at), counting(1), at.Add(time.Hour))

@@ -2,70 +2,60 @@ package state
 
 import "time"
 
-// Snapshot is what is known of the host's devices at one moment. Nobody changes
-// it once it is published.
+// Snapshot is the state of the host's devices at one moment. Once it is published, nothing
+// may modify it.
 type Snapshot struct {
 	// Provider is libibverbs or simulated.
 	Provider string `json:"provider"`
-	// Ready tells that each device found at first has been probed once.
+	// Ready is true once each device found at the start has been probed.
 	Ready bool `json:"ready"`
 	// Devices are sorted by name.
 	Devices []DeviceState `json:"devices"`
-	// DiscoveryError says why the devices could not be listed; empty if they
-	// could.
+	// DiscoveryError is why the devices could not be listed.
 	DiscoveryError string `json:"discovery_error,omitempty"`
-	// Hardware is the last finished reading of the hardware of all devices; nil before the
-	// first. It keeps what Run.Compact does.
+	// Hardware is the last finished reading of the hardware of all devices, as by [Run.Compact].
 	Hardware *Run `json:"hardware,omitempty"`
 }
 
-// Simulated tells that the devices exist only to try the exporter.
+// Simulated reports whether the devices exist only to try the exporter.
 func (s *Snapshot) Simulated() bool { return s.Provider == "simulated" }
 
-// DeviceState is what is known of one device. Two that are equal say the same: what
-// pointers lead to is never changed.
+// DeviceState is the state of one device. What its pointers refer to is immutable, so equal
+// values have equal content.
 type DeviceState struct {
 	Name string `json:"name"`
-	// Present tells that the host has the device now. A device that is not
-	// present is listed only while a child that was to probe it does not end, or, where
-	// everything is done once, if it vanished meanwhile.
+	// Present is false only for a device with a stuck child, or one that vanished during an
+	// audit.
 	Present bool `json:"present"`
-	// Info is what the device last said of itself; nil if it never did.
+	// Info is what the device last reported of itself.
 	Info *Device `json:"info,omitempty"`
-	// Last is the last probe run of any depth, as by [Run.Compact]; nil before the first.
+	// Last is the last probe run of any depth.
 	Last *Run `json:"last,omitempty"`
-	// Full is the last full probe run that finished its probes, whether they failed or not;
-	// nil before the first. It may be Last.
+	// Full is the last full probe run that finished its probes, even if some failed. It may
+	// be Last.
 	Full *Run `json:"full,omitempty"`
-	// LastSuccess is when the last run with OutcomeOK was started; zero if none.
+	// LastSuccess is when the last probe run with the outcome ok started.
 	LastSuccess time.Time `json:"last_success,omitzero"`
-	// Failures is the number of runs since the last one with OutcomeOK.
-	Failures int `json:"failures"`
-	// Contracts is how the device keeps the contracts of the man pages; nil before
-	// they were first judged.
-	Contracts *Contracts `json:"contracts,omitempty"`
-	// Resources are the objects on the device, of all processes, by the
-	// kernel's account; nil before the first inventory.
-	Resources *Resources `json:"resources,omitempty"`
-	// Hardware is what the kernel shows of the adapter; nil before it was first read.
-	Hardware *HardwareState `json:"hardware,omitempty"`
-	// Stuck is a child that was killed and has not ended; nil if there is
-	// none. Children of the inventory and of the hardware are not meant.
+	// Failures is the number of probe runs since then.
+	Failures  int            `json:"failures"`
+	Contracts *Contracts     `json:"contracts,omitempty"`
+	Resources *Resources     `json:"resources,omitempty"`
+	Hardware  *HardwareState `json:"hardware,omitempty"`
+	// Stuck is a child of a probe or contract run that was killed and has not exited.
 	Stuck *Stuck `json:"stuck,omitempty"`
-	// OutOfTime is what was not done or not finished because the time of all of it was
-	// up; nil for nothing.
+	// OutOfTime is what was not finished when the time of an audit was up.
 	OutOfTime *OutOfTime `json:"out_of_time,omitempty"`
 }
 
-// OutOfTime are the kinds of run for which there was no time.
+// OutOfTime has the kinds of run that were not finished.
 type OutOfTime struct {
 	Kinds []Kind `json:"kinds"`
 }
 
-// Stuck is a child process that was killed and has not ended.
+// Stuck is a child process that was killed and has not exited.
 type Stuck struct {
 	PID int `json:"pid"`
-	// Verb is the verb that the child is in; empty if it is in none.
+	// Verb is the verb that it is in, if any.
 	Verb  string    `json:"verb"`
 	Since time.Time `json:"since"`
 }

@@ -8,12 +8,9 @@ import (
 	"time"
 )
 
-// detail returns the run whose sizes, latencies and memory are shown; nil before the first.
-func (d *DeviceState) detail() *Run { return cmp.Or(d.Full, d.Last) }
-
 // Detail returns the probes of the run whose sizes, latencies and memory are shown.
 func (d *DeviceState) Detail() []Probe {
-	if r := d.detail(); r != nil {
+	if r := cmp.Or(d.Full, d.Last); r != nil {
 		return r.Probes
 	}
 	return nil
@@ -177,10 +174,7 @@ func binQuantile(bins []Bin, q float64) time.Duration {
 	rank, seen := math.Ceil(q*float64(all)), 0
 	for _, b := range bins {
 		if seen += b.Samples; float64(seen) >= rank {
-			if b.From <= 0 {
-				return b.To
-			}
-			return time.Duration(math.Sqrt(float64(b.From) * float64(b.To)))
+			return time.Duration(math.Sqrt(float64(max(b.From, 1)) * float64(b.To)))
 		}
 	}
 	return 0
@@ -200,23 +194,15 @@ func (d *DeviceState) NotificationTime() (median time.Duration, measured bool) {
 	return 0, false
 }
 
-// Errors returns how many events and completions of a measurement went wrong.
-func (l *Latency) Errors() int {
-	return l.Missed + l.Spurious + l.Misdirected + l.Missing + len(l.Unsuccessful)
-}
-
 // With returns the contracts with a verdict, the worst first. Known errata are not among the
 // violated ones. The contracts may be nil.
 func (c *Contracts) With(v Verdict) []Contract {
 	if c == nil {
 		return nil
 	}
-	var all []Contract
-	for _, one := range c.Verdicts {
-		if one.Verdict == v && (!one.Known || v != VerdictViolated) {
-			all = append(all, one)
-		}
-	}
+	all := slices.DeleteFunc(slices.Clone(c.Verdicts), func(c Contract) bool {
+		return c.Verdict != v || c.Known && v == VerdictViolated
+	})
 	if v == VerdictViolated {
 		slices.SortStableFunc(all, func(a, b Contract) int {
 			return cmp.Compare(slices.Index(Severities(), a.Severity), slices.Index(Severities(), b.Severity))
@@ -225,42 +211,30 @@ func (c *Contracts) With(v Verdict) []Contract {
 	return all
 }
 
+// known returns the contracts with a verdict that the driver is known to break.
+func (c *Contracts) known(v Verdict) []Contract {
+	if c == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(c.Verdicts), func(c Contract) bool { return !c.Known || c.Verdict != v })
+}
+
 // KnownViolated returns how many contracts the device violates as a known erratum of its
 // driver. The contracts may be nil.
 func (c *Contracts) KnownViolated() int {
-	n := 0
-	if c != nil {
-		for _, one := range c.Verdicts {
-			if one.Known && one.Verdict == VerdictViolated {
-				n++
-			}
-		}
-	}
-	return n
+	return len(c.known(VerdictViolated))
 }
 
 // Errata returns the contracts that the driver is known to break, the violated ones first,
 // then those that the device keeps nevertheless. Shortfalls of the probes are among them.
 func (d *DeviceState) Errata() []Contract {
-	var all []Contract
-	add := func(c Contract) {
-		if !slices.ContainsFunc(all, func(o Contract) bool { return o.Name == c.Name && o.Fact == c.Fact }) {
-			all = append(all, c)
-		}
-	}
-	for _, verdict := range []Verdict{VerdictViolated, VerdictHolds} {
-		if d.Contracts == nil {
-			break
-		}
-		for _, c := range d.Contracts.Verdicts {
-			if c.Known && c.Verdict == verdict {
-				add(c)
-			}
-		}
-	}
+	all := slices.Concat(d.Contracts.known(VerdictViolated), d.Contracts.known(VerdictHolds))
 	for _, p := range d.Detail() {
 		for _, k := range p.Known {
-			add(Contract{
+			if slices.ContainsFunc(all, func(o Contract) bool { return o.Name == k.Contract && o.Fact == k.Fact }) {
+				continue
+			}
+			all = append(all, Contract{
 				Name: k.Contract, Verdict: VerdictViolated, Observed: k.Subject.String() + ": " + k.Message, Known: true, Fact: k.Fact, Source: k.Source,
 			})
 		}
@@ -277,17 +251,14 @@ type StuckChild struct {
 // StuckChildren returns the children of all kinds of run that were killed and have not exited.
 func (d *DeviceState) StuckChildren() []StuckChild {
 	var all []StuckChild
-	add := func(kind Kind, s *Stuck) {
-		if s != nil {
-			all = append(all, StuckChild{kind, *s})
-		}
+	if d.Stuck != nil {
+		all = append(all, StuckChild{KindProbe, *d.Stuck})
 	}
-	add(KindProbe, d.Stuck)
-	if d.Resources != nil {
-		add(KindInventory, d.Resources.Stuck)
+	if d.Resources != nil && d.Resources.Stuck != nil {
+		all = append(all, StuckChild{KindInventory, *d.Resources.Stuck})
 	}
-	if d.Hardware != nil {
-		add(KindHardware, d.Hardware.Stuck)
+	if d.Hardware != nil && d.Hardware.Stuck != nil {
+		all = append(all, StuckChild{KindHardware, *d.Hardware.Stuck})
 	}
 	return all
 }

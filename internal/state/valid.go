@@ -2,46 +2,48 @@ package state
 
 import "slices"
 
-// Valid reports whether s is one of the statuses.
-func (s Status) Valid() bool {
-	return slices.Contains([]Status{StatusOK, StatusFailed, StatusSkipped}, s)
-}
+// Valid reports whether the status is known.
+func (s Status) Valid() bool { return s == StatusOK || s == StatusFailed || s == StatusSkipped }
 
-// Valid reports whether v is one of the verdicts.
+// Valid reports whether the verdict is known.
 func (v Verdict) Valid() bool { return slices.Contains(Verdicts(), v) }
 
-// Valid reports whether s is one of the severities.
+// Valid reports whether the severity is known.
 func (s Severity) Valid() bool { return slices.Contains(Severities(), s) }
 
-// Valid reports whether r is one of the reasons.
-func (r ReducedReason) Valid() bool { return slices.Contains(ReducedReasons(), r) }
+// Valid reports whether the reason is known.
+func (r ReducedReason) Valid() bool { return r == ReducedBusy || r == ReducedUnknown }
 
 // Valid reports whether the depth is known.
-func (d Depth) Valid() bool { return slices.Contains(Depths(), d) }
+func (d Depth) Valid() bool { return d == DepthFull || d == DepthShort || d == DepthReduced }
 
-// Valid reports whether r is one of the results.
-func (r InlineResult) Valid() bool { return slices.Contains(InlineResults(), r) }
+// Valid reports whether the result is known.
+func (r InlineResult) Valid() bool {
+	return r == InlineSent || r == InlineUntried || r == InlineFailed
+}
 
-// Valid reports whether m is one of the kinds of memory.
+// Valid reports whether the kind of memory is known.
 func (m RegisteredMemory) Valid() bool { return slices.Contains(RegisteredMemories(), m) }
 
-// Valid reports whether r is one of the results.
-func (r RegistrationResult) Valid() bool { return slices.Contains(RegistrationResults(), r) }
+// Valid reports whether the result is known.
+func (r RegistrationResult) Valid() bool { return r == MemoryRegistered || r == MemoryRefused }
 
-// Valid reports whether r is one of the things that refuse memory.
+// Valid reports whether it is known to refuse memory.
 func (r RefusedBy) Valid() bool { return slices.Contains(AllRefusedBy(), r) }
 
-// Valid reports whether p is one of the paths.
+// Valid reports whether the path is known.
 func (p LatencyPath) Valid() bool { return slices.Contains(LatencyPaths(), p) }
 
-// Valid reports whether m is one of the modes.
+// Valid reports whether the mode is known.
 func (m LatencyMode) Valid() bool { return slices.Contains(LatencyModes(), m) }
 
-// Valid reports whether g is one of the groups.
+// Valid reports whether the group is known.
 func (g CounterGroup) Valid() bool { return slices.Contains(CounterGroups(), g) }
 
-// Valid reports whether k is one of the kinds of owner.
-func (k OwnerKind) Valid() bool { return slices.Contains(OwnerKinds(), k) }
+// Valid reports whether the kind of owner is known.
+func (k OwnerKind) Valid() bool {
+	return slices.Contains([]OwnerKind{OwnerUser, OwnerKernel, OwnerExporter, OwnerUnknown}, k)
+}
 
-// Valid reports whether r is one of the reasons.
+// Valid reports whether the reason is known.
 func (r IncompleteReason) Valid() bool { return slices.Contains(IncompleteReasons(), r) }

@@ -8,20 +8,22 @@ import (
 	"time"
 )
 
-// MaxVectors is how many of the completion vectors of a device that were measured are
-// shown, the first ones.
+// MaxVectors limits how many completion vectors of a device are shown.
 const MaxVectors = 256
 
-// Vectors returns, for each completion vector on which the run measured
-// notification, the measurement that stands for the vector, in the order of the
-// vectors: the one of mode any by the nearest path to what programs do, on the
-// first port. They share the samples of the run.
+// Vectors returns the measurement that stands for each completion vector of the run, in the
+// order of the vectors. It is one of mode any, on the path nearest to what programs do and
+// on the first port, even if it failed: another one would hide a broken path.
 func (r *Run) Vectors() []Latency {
+	rank := func(l *Latency) int { return slices.Index(LatencyPaths(), l.Path) }
 	measured := make(map[int]*Latency)
 	for i := range r.Probes {
 		for j := range r.Probes[i].Latencies {
 			l := &r.Probes[i].Latencies[j]
-			if l.Mode == ModeAny && l.Vector >= 0 && slices.Contains(LatencyPaths(), l.Path) && stands(l, measured[l.Vector]) {
+			if l.Mode != ModeAny || l.Vector < 0 || !l.Path.Valid() {
+				continue
+			}
+			if other := measured[l.Vector]; other == nil || cmp.Or(cmp.Compare(rank(l), rank(other)), cmp.Compare(l.Port, other.Port)) <= 0 {
 				measured[l.Vector] = l
 			}
 		}
@@ -33,27 +35,14 @@ func (r *Run) Vectors() []Latency {
 	return vectors
 }
 
-// stands tells whether a measurement, rather than another one of the same run
-// and vector, is what stands for the vector: loopback is nearer to what
-// programs do than flush, and the rest must be decided somehow. That more went
-// well in the other must not matter: it would hide a path that is broken.
-func stands(l, other *Latency) bool {
-	if other == nil {
-		return true
-	}
-	rank := func(l *Latency) int { return slices.Index(LatencyPaths(), l.Path) }
-	return cmp.Or(cmp.Compare(rank(l), rank(other)), cmp.Compare(l.Port, other.Port)) <= 0
-}
-
-// A vector is slow if its median is as many times the usual one, and by as much
-// longer, as these say: less is noise.
+// A vector is slow if its median exceeds the usual one by this factor and this time.
 const (
 	slowFactor = 3
 	slowExcess = 20 * time.Microsecond
 )
 
-// SlowFrom returns the median from which a vector is slow, where u is usual. It stays at
-// the longest time that there can be, from which nothing is.
+// SlowFrom returns the median from which a vector is slow if u is usual. If that is too long
+// for a time.Duration, it returns the longest, and no vector is slow.
 func SlowFrom(u time.Duration) time.Duration {
 	if u > (math.MaxInt64-slowExcess)/slowFactor {
 		return math.MaxInt64
@@ -61,24 +50,13 @@ func SlowFrom(u time.Duration) time.Duration {
 	return max(slowFactor*u, u+slowExcess)
 }
 
-// SlowVectors returns which of the measured vectors of one device are slow beside
-// the others, by their numbers. They are held to what is usual, as [UsualLatency] has
-// it.
+// SlowVectors returns the numbers of the vectors of one device that are slow compared with
+// the others on the same path and port.
 func SlowVectors(vectors []Latency) []int {
-	type way struct {
-		path LatencyPath
-		port int
-	}
-	usual := make(map[way]time.Duration)
 	var slow []int
 	for i := range vectors {
 		v := &vectors[i]
-		w := way{v.Path, v.Port}
-		u, ok := usual[w]
-		if !ok {
-			u = UsualLatency(vectors, v.Path, v.Port)
-			usual[w] = u
-		}
+		u := UsualLatency(vectors, v.Path, v.Port)
 		if from := SlowFrom(u); v.Count > 0 && u > 0 && v.P50 >= from && from < math.MaxInt64 {
 			slow = append(slow, v.Vector)
 		}
@@ -86,9 +64,8 @@ func SlowVectors(vectors []Latency) []int {
 	return slow
 }
 
-// UsualLatency returns the median of the medians of those vectors that were measured
-// on the given path and port: what can be expected of each of them, since only like
-// can be held to like. Of two, it is the quicker one. It is 0 for fewer than two.
+// UsualLatency returns the lower median of the medians of the vectors that were measured on
+// a path and port. Zero means that there are fewer than two.
 func UsualLatency(vectors []Latency, path LatencyPath, port int) time.Duration {
 	var medians []time.Duration
 	for i := range vectors {
