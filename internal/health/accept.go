@@ -217,28 +217,28 @@ func (h *Host) evaluated(kind Kind) bool {
 		!slices.ContainsFunc(h.Devices, func(d *Device) bool { return !d.evaluated(kind) })
 }
 
-// evaluated reports whether enough is known of a device to rule out a finding of a kind. It is true for a device that
-// is gone.
+// evaluated is Host.evaluated for one device. It is true for a device that is gone.
 func (d *Device) evaluated(kind Kind) bool {
-	if !d.State.Present {
+	switch h := d.State.Hardware; {
+	case !d.State.Present:
 		return true
-	}
-	if d.Findings == nil {
+	case d.Findings == nil:
 		return false
-	}
-	run := state.KindProbe
-	switch kind {
-	case FindingContract:
-		run = state.KindContract
-	case FindingLeaked, FindingOrphaned, FindingNearLimit, FindingCgroupNearLimit, FindingMemlock,
-		FindingQPError, FindingCQUnfillable, FindingIncomplete, FindingPIDsInvisible:
-		run = state.KindInventory
-	case FindingFlapping, FindingUnreadable:
-		h := d.State.Hardware
+	case kind == FindingContract:
+		return d.last(state.KindContract) != nil
+	case slices.Contains([]Kind{
+		FindingLeaked, FindingOrphaned, FindingNearLimit, FindingCgroupNearLimit, FindingMemlock,
+		FindingQPError, FindingCQUnfillable, FindingIncomplete, FindingPIDsInvisible,
+	}, kind):
+		return d.last(state.KindInventory) != nil
+	case kind == FindingFlapping, kind == FindingUnreadable:
 		return h != nil && (h.Latest != nil || h.Failures > 0)
-	case FindingSlowPort, FindingBusErrors, FindingSlowBus, FindingTogether, FindingIsolated,
-		FindingRefused, FindingSaturated, FindingUnaddressed:
-		return currentHardware(d.State.Hardware) != nil
+	case slices.Contains([]Kind{
+		FindingSlowPort, FindingBusErrors, FindingSlowBus, FindingTogether, FindingIsolated,
+		FindingRefused, FindingSaturated, FindingUnaddressed,
+	}, kind):
+		return currentHardware(h) != nil
+	default:
+		return d.last(state.KindProbe) != nil
 	}
-	return d.last(run) != nil
 }

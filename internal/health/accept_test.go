@@ -216,7 +216,7 @@ func TestConfigure(t *testing.T) {
 	}
 	strict := health.Default()
 	strict.QPErrors = 1 << 20
-	judge := health.New(health.Default(), health.History{})
+	judge := newEvaluator()
 	s := &state.Snapshot{Devices: []state.DeviceState{*trouble()}}
 	has := func() (found bool) {
 		for _, f := range judge.Evaluate(s).Devices[0].Findings {

@@ -14,7 +14,6 @@ import (
 
 // Each key that cannot be used is named, and nothing else.
 func TestValidate(t *testing.T) {
-	t.Parallel()
 	for _, tc := range []struct {
 		name   string
 		change func(*health.Config)
@@ -62,7 +61,6 @@ func TestValidate(t *testing.T) {
 		}, []string{"findings.orphan_age", "findings.qp_errors", "findings.cq_entries", "findings.port_flapping.downs is 33", "findings.port_flapping.window is 24h", "findings.growing.window is 1h", "findings.growing.within is 8784h0m0s: use a duration from 0s to 8760h0m0s"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
 			thresholds := health.Default()
 			tc.change(&thresholds)
 			err := thresholds.Validate()
@@ -85,7 +83,6 @@ func TestValidate(t *testing.T) {
 // The keys of the file are those that the errors name, and what is not set keeps its
 // default.
 func TestYAML(t *testing.T) {
-	t.Parallel()
 	const file = `
 near_limit: {warning: 0.5, critical: 0.6}
 cgroup_near_limit: {critical: 0.9}

@@ -61,22 +61,20 @@ func (h *History) recordContexts(d *state.DeviceState) {
 		}
 		return &all[n]
 	}
-	for n := range i.Owners {
-		o := &i.Owners[n]
+	for _, o := range i.Owners {
 		for _, id := range o.Contexts {
 			c := find(id)
 			first := c.First
 			if c.PID != o.PID || first.IsZero() {
 				first = now
 			}
-			*c = ContextHistory{Context: c.Context, PID: o.PID, Comm: o.Comm, ContainerID: o.ContainerID, PodUID: o.PodUID, First: first, Last: now}
+			*c = ContextHistory{
+				Context: c.Context, PID: o.PID, Comm: o.Comm, ContainerID: o.ContainerID, PodUID: o.PodUID, First: first, Last: now,
+			}
 		}
 	}
 	leave := func(c *ContextHistory, objects []state.TypeCount) {
-		c.Objects, c.LeftLast = objects, now
-		if c.LeftFirst.IsZero() {
-			c.LeftFirst = now
-		}
+		c.Objects, c.LeftFirst, c.LeftLast = objects, cmp.Or(c.LeftFirst, now), now
 	}
 	if i.PIDsVisible { // Otherwise they may have owners.
 		for _, o := range i.Orphans {
@@ -95,32 +93,27 @@ func (h *History) recordContexts(d *state.DeviceState) {
 		c.First, c.Last = by.Started, by.Started
 		leave(c, by.Objects)
 	}
-	all = slices.DeleteFunc(all, func(c ContextHistory) bool { return now.Sub(c.latest()) >= contextRetention })
-	if len(all) == 0 {
-		delete(h.ContextHistories, d.Name)
-		return
+	latest := func(c ContextHistory) time.Time {
+		return slices.MaxFunc([]time.Time{c.Last, c.LeftLast}, time.Time.Compare)
 	}
+	all = slices.DeleteFunc(all, func(c ContextHistory) bool { return now.Sub(latest(c)) >= contextRetention })
 	slices.SortStableFunc(all, func(a, b ContextHistory) int {
-		return cmp.Or(cmp.Compare(min(len(b.Objects), 1), min(len(a.Objects), 1)), b.latest().Compare(a.latest()), cmp.Compare(a.Context.ID, b.Context.ID))
+		left := cmp.Compare(min(len(b.Objects), 1), min(len(a.Objects), 1))
+		return cmp.Or(left, latest(b).Compare(latest(a)), cmp.Compare(a.Context.ID, b.Context.ID))
 	})
-	put(h.ContextHistories, d.Name, slices.Clip(all[:min(len(all), MaxContextHistories)]))
-}
-
-// latest returns when anything of the context was seen last.
-func (c *ContextHistory) latest() time.Time {
-	if c.LeftLast.After(c.Last) {
-		return c.LeftLast
+	delete(h.ContextHistories, d.Name)
+	if len(all) > 0 {
+		put(h.ContextHistories, d.Name, slices.Clip(all[:min(len(all), MaxContextHistories)]))
 	}
-	return c.Last
 }
 
-// Name describes the process that held the context.
-func (c *ContextHistory) Name() string {
+// Owner describes the process that held the context, without container and pod.
+func (c *ContextHistory) Owner() string {
 	switch {
 	case c.Run != "":
-		return fmt.Sprintf("a child of the exporter (%s)", word(c.Run))
+		return "a child of the exporter (" + word(c.Run) + ")"
 	case c.PID > 0:
-		return ownerName(c.PID, c.Comm) + place(c.ContainerID, c.PodUID)
+		return ownerName(c.PID, c.Comm)
 	default:
 		return "a process that was never seen"
 	}
@@ -129,14 +122,13 @@ func (c *ContextHistory) Name() string {
 // formerOwners returns a sentence that names the former owners of orphaned objects. Empty if none is known.
 func (a *assessor) formerOwners() string {
 	var names []string
-	for i := range a.leftovers {
-		c := &a.leftovers[i]
+	for _, c := range a.leftovers {
 		leaked := slices.ContainsFunc(a.resources.LeakedBy, func(by state.LeakedBy) bool { return by.Context == c.Context })
 		if c.PID == 0 && c.Run == "" || leaked || !c.LeftLast.Equal(a.resources.Taken) {
 			continue
 		}
 		counts, _ := total(c.Objects)
-		names = append(names, fmt.Sprintf("%s, seen from %s to %s (%s)", c.Name(), text.Moment(c.First), text.Moment(c.Last), list(counts)))
+		names = append(names, fmt.Sprintf("%s, seen from %s to %s (%s)", c.Owner()+place(c.ContainerID, c.PodUID), text.Moment(c.First), text.Moment(c.Last), list(counts)))
 	}
 	if len(names) == 0 {
 		return ""

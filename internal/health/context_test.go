@@ -30,7 +30,7 @@ func TestWitnesses(t *testing.T) {
 	}
 	orphaned := state.Inventory{Ownerless: objects, Orphans: []state.Orphan{{Context: 5, Objects: objects}, {Context: 9, Objects: []state.TypeCount{{Type: "pd", Objects: 1}}}}}
 
-	judge := health.New(health.Default(), health.History{})
+	judge := newEvaluator()
 	if d := look(judge, 0, state.Inventory{Owners: []state.Owner{trainer}}); len(d.Leftover) != 0 {
 		t.Errorf("left of what is in use: %+v", d.Leftover)
 	}
@@ -60,7 +60,7 @@ func TestWitnesses(t *testing.T) {
 	}
 
 	// What a child of the exporter left is known as such, even when nobody looks for it.
-	judge = health.New(health.Default(), health.History{})
+	judge = newEvaluator()
 	by := state.LeakedBy{Context: state.Context{Index: 1, ID: 5}, Kind: state.KindProbe, Started: taken(), Outcome: state.OutcomeTimeout, Verb: "ibv_destroy_cq", Objects: objects}
 	d = look(judge, time.Minute, orphaned, by)
 	if len(d.Leftover) != 2 || d.Leftover[0].Run != "probe run, timeout in ibv_destroy_cq" || strings.Contains(says(d), "They belonged to") {
@@ -76,7 +76,7 @@ func TestWitnesses(t *testing.T) {
 		many.Owners = append(many.Owners, state.Owner{PID: int(n + 1), Contexts: []uint32{100 + n}})
 	}
 	many.Orphans = orphaned.Orphans
-	judge = health.New(health.Default(), health.History{})
+	judge = newEvaluator()
 	if d := look(judge, 0, many); len(d.Leftover) != 2 || len(judge.History().ContextHistories["rxe0"]) != health.MaxContextHistories {
 		t.Errorf("%d are remembered, and %+v", len(judge.History().ContextHistories["rxe0"]), d.Leftover)
 	}

@@ -11,7 +11,6 @@ import (
 )
 
 func TestUnusable(t *testing.T) {
-	t.Parallel()
 	const kind = health.FindingUnusable
 	for _, tc := range []struct{ verb, errno, subject, action string }{
 		{"ibv_open_device", "EACCES", "ibv_open_device EACCES", "`grep -lxF rxe0 /sys/class/infiniband_verbs/*/ibdev`"},
@@ -29,7 +28,6 @@ func TestUnusable(t *testing.T) {
 		{"", "", "the device", "`ibv_devinfo -d rxe0`"},
 	} {
 		t.Run(tc.subject, func(t *testing.T) {
-			t.Parallel()
 			s := failed(state.Run{FailedVerb: tc.verb, Errno: tc.errno, Error: "open the device:\n\tno luck"})
 			check(t, s, health.Default(), kind, want{
 				health.SeverityCritical, tc.subject, []string{"The device cannot be used: open the device: no luck."}, []string{tc.action},
@@ -38,7 +36,6 @@ func TestUnusable(t *testing.T) {
 		})
 	}
 	t.Run("for a while", func(t *testing.T) {
-		t.Parallel()
 		s := failed(state.Run{FailedVerb: "ibv_open_device", Errno: "EIO"})
 		s.Failures, s.LastSuccess = 7, taken().Add(-time.Hour)
 		check(t, s, health.Default(), kind, want{
@@ -47,7 +44,7 @@ func TestUnusable(t *testing.T) {
 			nil,
 		})
 		s.Failures, s.LastSuccess = 1, time.Time{}
-		if f := of(health.Assess(s, health.Default(), health.History{}), kind)[0]; strings.Contains(f.Message, "row") || strings.Contains(f.Message, "ok was") {
+		if f := of(assess(s), kind)[0]; strings.Contains(f.Message, "row") || strings.Contains(f.Message, "ok was") {
 			t.Errorf("the message says %q", f.Message)
 		}
 	})
@@ -60,12 +57,10 @@ func TestUnusable(t *testing.T) {
 		"a run of unknown outcomes": {Outcome: "odd"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			check(t, failed(run), health.Default(), kind)
 		})
 	}
 	t.Run("a device that vanished", func(t *testing.T) {
-		t.Parallel()
 		s := failed(state.Run{FailedVerb: "ibv_open_device", Errno: "ENODEV"})
 		s.Present = false
 		check(t, s, health.Default(), kind)
@@ -73,7 +68,6 @@ func TestUnusable(t *testing.T) {
 }
 
 func TestPortDown(t *testing.T) {
-	t.Parallel()
 	const (
 		kind = health.FindingPortDown
 		c    = health.SeverityCritical
@@ -116,7 +110,6 @@ func TestPortDown(t *testing.T) {
 		{[]string{"active", "down", "down"}, []int{1, 2, 3}, []want{{w, "ports 2, 3", []string{"port 3 is down (InfiniBand); they were active before."}, nil}}},
 	} {
 		t.Run(fmt.Sprint(tc.states, tc.before), func(t *testing.T) {
-			t.Parallel()
 			config, past := health.Default(), health.History{Ports: map[string][]int{"rxe0": tc.before}}
 			if tc.before == nil {
 				config, past = once(), health.History{}
@@ -125,19 +118,16 @@ func TestPortDown(t *testing.T) {
 		})
 	}
 	t.Run("what an earlier run saw", func(t *testing.T) {
-		t.Parallel()
 		s := dev("down")
 		s.Info, s.Last.Info = s.Last.Info, nil
 		check(t, s, health.Default(), kind)
 	})
 	t.Run("a device that vanished", func(t *testing.T) {
-		t.Parallel()
 		s := dev("down")
 		s.Present = false
 		check(t, s, health.Default(), kind)
 	})
 	t.Run("without a link layer", func(t *testing.T) {
-		t.Parallel()
 		s := dev("down")
 		s.Last.Info.Ports[0].LinkLayer = ""
 		check(t, s, once(), kind, want{w, "port 1", []string{"port 1 is down."}, nil})
@@ -145,7 +135,6 @@ func TestPortDown(t *testing.T) {
 }
 
 func TestContractViolated(t *testing.T) {
-	t.Parallel()
 	const kind = health.FindingContract
 	verdict := func(name string, severity health.Severity, verdict state.Verdict) state.Contract {
 		return state.Contract{
@@ -185,13 +174,13 @@ func TestContractViolated(t *testing.T) {
 		want{health.SeverityWarning, "grave", nil, nil},
 		want{health.SeverityInfo, "cq_comp_vector_rejected", nil, nil})
 	bare := dev(state.Contract{Name: "c", Severity: state.SeverityInfo, Verdict: state.VerdictViolated, Observed: strings.Repeat("x", 600)})
-	if f := of(health.Assess(bare, health.Default(), health.History{}), kind)[0]; f.Message != "The device breaks the contract c: "+strings.Repeat("x", 160)+"…." || f.Evidence != "Observed: "+strings.Repeat("x", 500)+"…." {
+	if f := of(assess(bare), kind)[0]; f.Message != "The device breaks the contract c: "+strings.Repeat("x", 160)+"…." || f.Evidence != "Observed: "+strings.Repeat("x", 500)+"…." {
 		t.Errorf("the message is %q", f.Message)
 	} else if f.Meaning == "" || !strings.HasPrefix(f.Action, "Programs should not rely on it.") {
 		t.Errorf("without a remedy the meaning is %q and the action %q", f.Meaning, f.Action)
 	}
 	told := dev(verdict("notify_any", health.SeverityCritical, state.VerdictViolated))
-	if f := of(health.Assess(told, health.Default(), health.History{}), kind)[0]; f.Meaning != "It hangs." || f.Evidence != "Observed: that it does not. Expected: that it comes. Asked: an event." {
+	if f := of(assess(told), kind)[0]; f.Meaning != "It hangs." || f.Evidence != "Observed: that it does not. Expected: that it comes. Asked: an event." {
 		t.Errorf("the meaning is %q, the evidence %q", f.Meaning, f.Evidence)
 	}
 	vanished := dev(verdict("notify_any", health.SeverityCritical, state.VerdictViolated))

@@ -26,8 +26,7 @@ func thresholdKeys() []string {
 	return keys
 }
 
-// TestCatalogue makes sure that every kind is there, in order, and that each entry is
-// whole.
+// TestCatalogue verifies that every kind is there, in order, and that each entry is complete.
 func TestCatalogue(t *testing.T) {
 	keys := make(map[string]bool)
 	var kinds []health.Kind
@@ -189,7 +188,7 @@ func TestPlaceholders(t *testing.T) {
 		t.Errorf("no action has %s", name)
 	}
 	for _, s := range slices.Concat(ill(), worn(), []*state.DeviceState{trouble()}) {
-		for _, f := range flat(health.Assess(s, health.Default(), health.History{})) {
+		for _, f := range flat(assess(s)) {
 			if strings.ContainsAny(f.Action, "{}") {
 				t.Errorf("not replaced: %s", f.Action)
 			}
@@ -284,7 +283,7 @@ are not shown. A vanished device only has findings about stuck child processes, 
 		if e.Case != "" {
 			fmt.Fprintf(&b, "\n### %s: %s\n", e.Kind, e.Case)
 		}
-		fmt.Fprintf(&b, "\n- **%s; %s:** %s %s\n- **What to do:** %s\n", joined(e.Severities, " or "), joined(e.Harms, " or "), e.Found, e.Meaning, e.Action)
+		fmt.Fprintf(&b, "- **%s; %s:** %s %s\n- **What to do:** %s\n", joined(e.Severities, " or "), joined(e.Harms, " or "), e.Found, e.Meaning, e.Action)
 		if e.Kind == health.FindingGrowing {
 			b.WriteString("\nExamples, on a device that allows 10,000 queue pairs unless stated otherwise (checked by `TestGrowing`):\n\n| a program | found |\n|---|---|\n")
 			for _, l := range lives() {
@@ -295,40 +294,31 @@ are not shown. A vanished device only has findings about stuck child processes, 
 	}
 
 	d := health.Default()
-	fmt.Fprintf(&b, `
+	levels := func(l health.Levels) string { return fmt.Sprintf("`{warning: %v, critical: %v}`", l.Warning, l.Critical) }
+	b.WriteString(`
 ## Thresholds
 
-The key `+"`findings`"+` of the configuration file sets them. Defaults:
+The key ` + "`findings`" + ` of the configuration file sets them.
 
-`+"```yaml"+`
-findings:
-  near_limit: {warning: %v, critical: %v}
-  cgroup_near_limit: {warning: %v, critical: %v}
-  memlock_near_limit: {warning: %v, critical: %v}
-  orphan_age: %s
-  qp_errors: %d
-  cq_entries: %d
-  port_flapping: {downs: %d, window: %s}
-  growing: {objects: %d, window: %s, within: %s}
-`+"```"+`
-
-| key | range | |
-|---|---|---|
-| `+"`near_limit`"+` | above 0, up to 1 | fraction of the objects of one type that the device allows |
-| `+"`cgroup_near_limit`"+` | above 0, up to 1 | fraction of what the RDMA controller allows a cgroup on the device |
-| `+"`memlock_near_limit`"+` | above 0, up to 1 | fraction of the memory that a process may lock |
-| `+"`orphan_age`"+` | `+"`0s`"+` to `+"`24h`"+` | how long inventories must have found objects without an owner, or left behind by the exporter's children. The kernel takes a while to clean up after a process |
-| `+"`qp_errors`"+` | from 1 | queue pairs in the state err or sqe |
-| `+"`cq_entries`"+` | from 1 | total entries of completion queues that cannot be filled; the default is some 4 MiB |
-| `+"`port_flapping.downs`"+` | 1 to %d | how often a port must have gone down |
-| `+"`port_flapping.window`"+` | above `+"`0s`, up to `24h`"+` | within this time |
-| `+"`growing.objects`"+` | from 1 | how many objects of a type an owner must have added |
-| `+"`growing.window`"+` | `+"`10m` to `55m`"+` | over at least this time |
-| `+"`growing.within`"+` | `+"`0s` to `8760h`"+` | a warning if the limit of the device is reached within this time |
-`, d.NearLimit.Warning, d.NearLimit.Critical, d.CgroupNearLimit.Warning, d.CgroupNearLimit.Critical,
-		d.MemlockNearLimit.Warning, d.MemlockNearLimit.Critical, short(d.OrphanAge), d.QPErrors, d.CQEntries,
-		d.PortFlapping.Downs, short(d.PortFlapping.Window),
-		d.Growing.Objects, short(d.Growing.Window), short(d.Growing.Within), state.MaxRecent)
+| key | default | range | |
+|---|---|---|---|
+`)
+	for _, row := range [][4]any{
+		{"near_limit", levels(d.NearLimit), "above 0, up to 1", "fraction of the objects of one type that the device allows"},
+		{"cgroup_near_limit", levels(d.CgroupNearLimit), "above 0, up to 1", "fraction of what the RDMA controller allows a cgroup on the device"},
+		{"memlock_near_limit", levels(d.MemlockNearLimit), "above 0, up to 1", "fraction of the memory that a process may lock"},
+		{"orphan_age", d.OrphanAge, "0s to 24h", "how long inventories must have found objects without an owner, or left behind by the exporter's children. The kernel takes a while to clean up after a process"},
+		{"qp_errors", d.QPErrors, "from 1", "queue pairs in the state err or sqe"},
+		{"cq_entries", d.CQEntries, "from 1", "total entries of completion queues that cannot be filled; the default is some 4 MiB"},
+		{"port_flapping.downs", d.PortFlapping.Downs, fmt.Sprint("1 to ", state.MaxRecent), "how often a port must have gone down"},
+		{"port_flapping.window", d.PortFlapping.Window, "above 0s, up to 24h", "within this time"},
+		{"growing.objects", d.Growing.Objects, "from 1", "how many objects of a type an owner must have added"},
+		{"growing.window", d.Growing.Window, "10m to 55m", "over at least this time"},
+		{"growing.within", d.Growing.Within, "0s to 8760h", "a warning if the limit of the device is reached within this time"},
+	} {
+		line := fmt.Sprintf("| `%s` | %v | %s | %s |\n", row[0], row[1], row[2], row[3])
+		b.WriteString(strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(line))
+	}
 	return b.String()
 }
 
@@ -346,17 +336,6 @@ func unique[T comparable](values *[]T, order []T) {
 	*values = slices.Compact(*values)
 }
 
-// short returns a duration as people write it.
-func short(d time.Duration) string {
-	s := d.String()
-	for _, zero := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(s, zero) {
-			s = s[:len(s)-2]
-		}
-	}
-	return s
-}
-
 // TestDocsURL makes sure that what to do names each document by its URL where that is
 // known, and that no name from outside is taken for one. No other text names a document.
 func TestDocsURL(t *testing.T) {
@@ -367,7 +346,7 @@ func TestDocsURL(t *testing.T) {
 	for _, s := range ill() {
 		s.Name = "docs/reference/"
 		linked := health.Assess(s, c, health.History{})
-		for i, f := range health.Assess(s, health.Default(), health.History{}) {
+		for i, f := range assess(s) {
 			named[f.Kind] = named[f.Kind] || strings.Contains(f.Action, document)
 			if got, want := linked[i].Action, strings.ReplaceAll(f.Action, document, url+document); got != want {
 				t.Errorf("got %q, want %q", got, want)

@@ -89,12 +89,9 @@ type Severity string
 
 // The severities. Those of contracts have the same names and meanings.
 const (
-	// SeverityCritical: something fails already or soon will, and does not recover by itself.
-	SeverityCritical Severity = "critical"
-	// SeverityWarning: somebody should look at it before it gets there.
-	SeverityWarning Severity = "warning"
-	// SeverityInfo: it is good to know.
-	SeverityInfo Severity = "info"
+	SeverityCritical Severity = "critical" // Something fails or soon will, and does not recover by itself.
+	SeverityWarning  Severity = "warning"  // Somebody should look at it before it gets there.
+	SeverityInfo     Severity = "info"     // It is good to know.
 )
 
 // Severities returns every severity, the worst first.
@@ -112,16 +109,11 @@ type Harm string
 
 // The harms. A less harmful finding is never more severe.
 const (
-	// HarmOutage: the device is unusable: gone, without an active port, hung, or out of objects.
-	HarmOutage Harm = "outage"
-	// HarmFailure: some uses of the device fail.
-	HarmFailure Harm = "failure"
-	// HarmDegradation: it works, but slower, with fewer ports, or near a limit.
-	HarmDegradation Harm = "degradation"
-	// HarmQuirk: it breaks a promise, which harms only programs that rely on it.
-	HarmQuirk Harm = "quirk"
-	// HarmNote: no harm is known.
-	HarmNote Harm = "note"
+	HarmOutage      Harm = "outage"      // The device is unusable: gone, without an active port, hung, or out of objects.
+	HarmFailure     Harm = "failure"     // Some uses of the device fail.
+	HarmDegradation Harm = "degradation" // It works, but slower, with fewer ports, or near a limit.
+	HarmQuirk       Harm = "quirk"       // It breaks a promise, which harms only programs that rely on it.
+	HarmNote        Harm = "note"        // No harm is known.
 )
 
 // Harms returns every harm, the worst first.

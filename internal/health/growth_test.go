@@ -114,10 +114,8 @@ func (l life) lived() (found string, first []health.Finding) {
 
 // What leaks is found, and what a program may do is not.
 func TestGrowing(t *testing.T) {
-	t.Parallel()
 	for _, l := range lives() {
 		t.Run(l.does, func(t *testing.T) {
-			t.Parallel()
 			if found, first := l.lived(); found != l.want {
 				t.Errorf("found %s, want %s: %+v", found, l.want, first)
 			}
@@ -147,7 +145,6 @@ func growing(limit int64, process, all int64) *state.DeviceState {
 
 // What is found says who, how many, how fast, and how long it takes until the limit.
 func TestGrowingMessage(t *testing.T) {
-	t.Parallel()
 	const trainer = "pid 4711 (trainer), container 3f2a1b2c3d4e, pod " + pod
 	for _, tc := range []struct {
 		name  string
@@ -171,9 +168,8 @@ func TestGrowingMessage(t *testing.T) {
 		{"no limit", growing(0, 10, 10), []string{"info pid 4711 (trainer): " + trainer + ": 10 → 610 queue pairs in 1 h, 10 a minute; 5 → 305"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
 			var got []string
-			for _, f := range health.Assess(tc.state, health.Default(), health.History{}) {
+			for _, f := range assess(tc.state) {
 				if f.Kind == health.FindingGrowing {
 					got = append(got, fmt.Sprintf("%s %s: %s", f.Severity, f.Subject, f.Message))
 				}
@@ -193,7 +189,6 @@ func TestGrowingMessage(t *testing.T) {
 // Where all owners together grow, the process is named that does, and not a pool that has
 // grown faster and stays.
 func TestGrowingNamesWhoGrows(t *testing.T) {
-	t.Parallel()
 	s := growing(100000, 2, 20)
 	// What was filled within 40 minutes: at its median it is the faster one.
 	for i := range s.Resources.Samples {
@@ -204,7 +199,7 @@ func TestGrowingNamesWhoGrows(t *testing.T) {
 		}
 	}
 	var got []string
-	for _, f := range health.Assess(s, health.Default(), health.History{}) {
+	for _, f := range assess(s) {
 		if f.Kind == health.FindingGrowing && f.Subject == "qp" {
 			got = append(got, f.Message)
 		}
@@ -217,7 +212,6 @@ func TestGrowingNamesWhoGrows(t *testing.T) {
 // A process that is not among the largest owners for a moment is the same one after; one
 // whose number comes again later is another.
 func TestGrowingGaps(t *testing.T) {
-	t.Parallel()
 	for gap, want := range map[int]bool{0: true, 1: true, 3: true, 5: false} {
 		s := growing(2000, 10, 0)
 		for i := range gap {
@@ -233,7 +227,6 @@ func TestGrowingGaps(t *testing.T) {
 // A process that has the number of one that ended a moment before is another one, whatever
 // its command: what it starts with has not grown from what the other had.
 func TestGrowingNumberUsedAgain(t *testing.T) {
-	t.Parallel()
 	for _, started := range []uint32{0, 700} {
 		s := growing(2000, 10, 0)
 		s.Resources.Inventory.Owners[0].Started = 900
@@ -256,8 +249,7 @@ func TestGrowingNumberUsedAgain(t *testing.T) {
 
 // TestGrowthOfHost verifies that growth follows the inventories, the configuration and the refusals in the history.
 func TestGrowthOfHost(t *testing.T) {
-	t.Parallel()
-	j := health.New(health.Default(), health.History{})
+	j := newEvaluator()
 	growth := func(s *state.DeviceState) *health.Growth {
 		return j.Evaluate(&state.Snapshot{Devices: []state.DeviceState{*s}}).Devices[0].Growth
 	}

@@ -1,7 +1,6 @@
 package health_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +12,6 @@ import (
 // Each thing that the kernel tells of an adapter is found from the figure on that is said,
 // and not before.
 func TestHardware(t *testing.T) {
-	t.Parallel()
 	all := func(effective string, n int) func(*state.HardwareState) {
 		return func(h *state.HardwareState) {
 			for i := range n {
@@ -97,16 +95,12 @@ func TestHardware(t *testing.T) {
 		{"of before", func(h *state.HardwareState) { h.Failures, h.Latest.Identity.Link.Width = 1, 8 }, "warning hardware_unreadable hardware"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
 			s := adapter(tc.change)
 			if tc.name == "four of eight on one processor" {
 				// The fifth of them was there before.
 				s.Hardware.Latest.Interrupts[5].Effective = "5"
 			}
-			var got []string
-			for _, f := range health.Assess(s, health.Default(), health.History{}) {
-				got = append(got, fmt.Sprint(f.Severity, " ", f.Kind, " ", f.Subject))
-			}
+			got := lines(assess(s), true)
 			if strings.Join(got, ", ") != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
@@ -117,7 +111,6 @@ func TestHardware(t *testing.T) {
 // What was kept by a clock that was wrong, and has been set right since, does not count
 // until that time comes again.
 func TestFlappingByAnotherClock(t *testing.T) {
-	t.Parallel()
 	c := health.Default()
 	c.Now = taken
 	for years, want := range []int{1, 0} {
@@ -135,7 +128,6 @@ func TestFlappingByAnotherClock(t *testing.T) {
 // Whose transport is not known may be of iWARP, which has no RoCE, whatever the kernel calls
 // its addresses.
 func TestNoAddress(t *testing.T) {
-	t.Parallel()
 	for _, tc := range []struct {
 		info *state.Device
 		want int
@@ -147,7 +139,7 @@ func TestNoAddress(t *testing.T) {
 	} {
 		s := adapter(func(h *state.HardwareState) { h.Latest.Ports[0].RoCEv2IPv4 = nil })
 		s.Info = tc.info
-		if got := health.Assess(s, health.Default(), health.History{}); len(got) != tc.want {
+		if got := assess(s); len(got) != tc.want {
 			t.Errorf("%+v: got %+v", tc.info, got)
 		}
 	}
@@ -156,7 +148,6 @@ func TestNoAddress(t *testing.T) {
 // A port that is down because it flaps is told once, with the other beneath it, and so is
 // a child that does not end beside what it could not read.
 func TestHardwareRoots(t *testing.T) {
-	t.Parallel()
 	flapping := adapter(func(h *state.HardwareState) { h.Links[0] = state.Link{Port: 1, Recent: flaps(5)} })
 	flapping.Last.Info.Ports = []state.Port{{Number: 1, State: "down"}, {Number: 2, State: "down"}}
 	hung := worn()[3]
@@ -169,19 +160,12 @@ func TestHardwareRoots(t *testing.T) {
 		past health.History
 		want string
 	}{
-		{"a port that was active", flapping, health.History{Ports: map[string][]int{"rxe0": {1}}}, "port_down port 1 [port_flapping port 1], port_down port 2 []"},
-		{"a port of which that is not known", flapping, health.History{}, "port_flapping port 1 [port_down ports 1, 2]"},
-		{"a child that does not end", hung, health.History{}, "stuck pid 816 [hardware_unreadable hardware]"},
-		{"a device that hangs", dead, health.History{}, "run_aborted the probes, in ibv_open_device [hardware_unreadable hardware]"},
+		{"a port that was active", flapping, health.History{Ports: map[string][]int{"rxe0": {1}}}, "port_down port 1: port_flapping port 1, port_down port 2"},
+		{"a port of which that is not known", flapping, health.History{}, "port_flapping port 1: port_down ports 1, 2"},
+		{"a child that does not end", hung, health.History{}, "stuck pid 816: hardware_unreadable hardware"},
+		{"a device that hangs", dead, health.History{}, "run_aborted the probes, in ibv_open_device: hardware_unreadable hardware"},
 	} {
-		var got []string
-		for _, f := range health.Assess(tc.of, health.Default(), tc.past) {
-			var beneath []string
-			for _, c := range f.Consequences {
-				beneath = append(beneath, fmt.Sprint(c.Kind, " ", c.Subject))
-			}
-			got = append(got, fmt.Sprint(f.Kind, " ", f.Subject, " ", beneath))
-		}
+		got := lines(health.Assess(tc.of, health.Default(), tc.past), false)
 		if strings.Join(got, ", ") != tc.want {
 			t.Errorf("%s: got %q, want %q", tc.name, got, tc.want)
 		}
@@ -190,8 +174,7 @@ func TestHardwareRoots(t *testing.T) {
 
 // Errors on the PCI bus are those since the exporter looks, for a day after the last.
 func TestBusErrors(t *testing.T) {
-	t.Parallel()
-	j := health.New(health.Default(), health.History{})
+	j := newEvaluator()
 	for _, step := range []struct {
 		name  string
 		hours int

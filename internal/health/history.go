@@ -67,10 +67,9 @@ const (
 	reappearWindow = 10 * time.Minute
 	// maxDowntime limits how long the exporter may have been stopped for findings to keep their first-seen time.
 	maxDowntime = 7 * 24 * time.Hour
-	// MaxHistoryDevices limits the devices in each map, whatever names come and go.
-	MaxHistoryDevices = 4096
-	// MaxHistoryPorts limits the ports of each device.
-	MaxHistoryPorts = 256
+	// maxHistoryDevices limits the devices in each map, whatever names come and go.
+	maxHistoryDevices = 4096
+	maxHistoryPorts   = 256 // Of each device.
 	// MaxHistoryFindings limits the findings.
 	MaxHistoryFindings = 4096
 )
@@ -82,7 +81,7 @@ func (h *History) resumed(now time.Time) History {
 	c.BusErrors = make(map[string]BusErrors)
 	var latest time.Time
 	for _, seen := range c.Findings {
-		latest = later(latest, seen.Last)
+		latest = slices.MaxFunc([]time.Time{latest, seen.Last}, time.Time.Compare)
 	}
 	stopped := now.Sub(latest)
 	if now.IsZero() || stopped > maxDowntime {
@@ -92,7 +91,7 @@ func (h *History) resumed(now time.Time) History {
 	for key, seen := range c.Findings {
 		seen.Last = seen.Last.Add(stopped)
 		// The clock may have been wrong then.
-		seen.First = earlier(seen.First, seen.Last)
+		seen.First = slices.MinFunc([]time.Time{seen.First, seen.Last}, time.Time.Compare)
 		c.Findings[key] = seen
 	}
 	return c
@@ -165,7 +164,7 @@ func keyOf(device string, f *Finding) FindingKey {
 
 // put sets the value of a device unless the map is full.
 func put[V any](m map[string]V, device string, v V) {
-	if _, ok := m[device]; ok || len(m) < MaxHistoryDevices {
+	if _, ok := m[device]; ok || len(m) < maxHistoryDevices {
 		m[device] = v
 	}
 }
@@ -176,12 +175,10 @@ func (h *History) record(d *state.DeviceState) {
 	h.recordBusErrors(d)
 	h.recordExhausted(d)
 	h.recordContexts(d)
-	active := h.Ports[d.Name]
 	for _, p := range lastPorts(d) {
-		if isActive(p) && !slices.Contains(active, p.Number) && len(active) < MaxHistoryPorts {
-			active = append(slices.Clip(active), p.Number)
-			slices.Sort(active)
-			put(h.Ports, d.Name, active)
+		before := h.Ports[d.Name]
+		if isActive(p) && !slices.Contains(before, p.Number) && len(before) < maxHistoryPorts {
+			put(h.Ports, d.Name, slices.Sorted(slices.Values(append(slices.Clip(before), p.Number))))
 		}
 	}
 }
@@ -204,13 +201,10 @@ func (h *History) recordAbsent(s *state.Snapshot, now time.Time) {
 	if !s.Ready || s.DiscoveryError != "" || now.IsZero() {
 		return
 	}
-	present := make(map[string]bool, len(s.Devices))
-	for i := range s.Devices {
-		present[s.Devices[i].Name] = s.Devices[i].Present
-	}
 	for name, past := range h.Links {
 		switch {
-		case present[name]: // recordLinks resets Away once the links are known.
+		case slices.ContainsFunc(s.Devices, func(d state.DeviceState) bool { return d.Present && d.Name == name }):
+			// recordLinks resets Away once the links are known.
 		case past.Away.IsZero(), past.Away.After(now): // The clock was set back.
 			past.Away = now
 			h.Links[name] = past
@@ -238,17 +232,3 @@ func (h *History) recordBusErrors(d *state.DeviceState) {
 
 // isActive reports whether a port can carry traffic.
 func isActive(p state.Port) bool { return p.State == "active" || p.State == "active_defer" }
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}

@@ -95,14 +95,12 @@ func (h *Host) Fails(least Severity, now time.Time) bool {
 // Health summarises a device or a host.
 type Health string
 
+// The healths. Unknown means that the device has not been probed yet, or not recently, or is gone. Warning and
+// Critical are the severity of the worst finding. Warning also means that the last run failed.
 const (
-	// OK means that no action is needed. Findings of severity info do not count.
-	OK Health = "ok"
-	// Unknown means that the device has not been probed yet, or not recently, or is gone.
-	Unknown Health = "unknown"
-	// Warning means that the worst finding is a warning, or the last run failed.
-	Warning Health = "warning"
-	// Critical means that the worst finding is critical.
+	OK       Health = "ok"
+	Unknown  Health = "unknown"
+	Warning  Health = "warning"
 	Critical Health = "critical"
 )
 

@@ -155,7 +155,7 @@ func TestStale(t *testing.T) {
 	if got := stale(h.Devices[0]); got != nil {
 		t.Errorf("stale, and never was: %v", got)
 	}
-	h = health.New(health.Default(), health.History{}).Evaluate(s)
+	h = newEvaluator().Evaluate(s)
 	if got := stale(h.Devices[1]); got != nil {
 		t.Errorf("stale without a limit: %v", got)
 	}
@@ -211,7 +211,7 @@ func TestVanished(t *testing.T) {
 	if is, headline := h.Devices[0].At(apitest.Now()); is != health.Critical || !strings.Contains(headline, "gone when it ended") {
 		t.Errorf("%s: %s", is, headline)
 	}
-	if found := health.New(health.Default(), health.History{}).Evaluate(&state.Snapshot{Devices: []state.DeviceState{gone}}).Devices[0].Findings; found != nil {
+	if found := newEvaluator().Evaluate(&state.Snapshot{Devices: []state.DeviceState{gone}}).Devices[0].Findings; found != nil {
 		t.Errorf("found %+v", found)
 	}
 }
@@ -290,7 +290,7 @@ func TestIssues(t *testing.T) {
 	}
 	// Of one no finding says what is wrong.
 	s.Devices = append(s.Devices, state.DeviceState{Name: "z", Last: &state.Run{Outcome: state.OutcomeCrashed}})
-	h := health.New(health.Default(), health.History{}).Evaluate(s)
+	h := newEvaluator().Evaluate(s)
 	var got []string
 	for _, tr := range h.Issues {
 		line := fmt.Sprintf("%s %s, for %q:", tr.Severity, tr.Kind, tr.For)

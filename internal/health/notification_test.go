@@ -10,7 +10,6 @@ import (
 )
 
 func TestNotification(t *testing.T) {
-	t.Parallel()
 	const (
 		kind = health.FindingNotification
 		c    = health.SeverityCritical
@@ -42,7 +41,6 @@ func TestNotification(t *testing.T) {
 		}, want{w, "unsuccessful completions", []string{"3 completions with a wrong status. Where", "vector 3: 3 (retry_exc_err, success)"}, []string{"`rdma link show rxe0`"}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
 			s := dev(latency(func(*state.Latency) {}), latency(tc.change))
 			check(t, s, health.Default(), kind, tc.want)
 			alone(t, s, kind)
@@ -51,7 +49,6 @@ func TestNotification(t *testing.T) {
 		})
 	}
 	t.Run("several", func(t *testing.T) {
-		t.Parallel()
 		var all []state.Latency
 		for vector := range 5 {
 			all = append(all, latency(func(l *state.Latency) { l.Vector, l.Missed, l.Spurious = vector, vector, 1 }))
@@ -61,7 +58,6 @@ func TestNotification(t *testing.T) {
 			want{w, "spurious events", []string{"5 events without a completion. Where: loopback any on port 1, vector 0: 1", "; and 2 more."}, nil})
 	})
 	t.Run("a vector that the last run did not come to", func(t *testing.T) {
-		t.Parallel()
 		s := dev(latency(func(*state.Latency) {}))
 		s.Last.Outcome = state.OutcomeOK
 		broken := latency(func(l *state.Latency) { l.Vector, l.Missed = 5, 2 })
@@ -69,12 +65,10 @@ func TestNotification(t *testing.T) {
 		check(t, s, health.Default(), kind, want{c, "missed events", []string{"vector 5: 2, while 998 samples succeeded, last measured at 20"}, nil})
 	})
 	t.Run("what cannot be counted", func(t *testing.T) {
-		t.Parallel()
 		odd := latency(func(l *state.Latency) { l.Missed, l.Missing = math.MaxInt, -1 })
 		check(t, dev(odd, odd), health.Default(), kind, want{c, "missed events", []string{"9,223,372,036,854,775,807 completions whose event"}, nil})
 	})
 	t.Run("nothing", func(t *testing.T) {
-		t.Parallel()
 		s := dev(latency(func(l *state.Latency) { l.Stopped = "the time was used up" }))
 		s.Last.Outcome = state.OutcomeOK
 		check(t, s, health.Default(), kind)
@@ -95,7 +89,6 @@ func fullRun(medians ...time.Duration) *state.Run {
 }
 
 func TestSlowVector(t *testing.T) {
-	t.Parallel()
 	const kind = health.FindingSlowVector
 	dev := func(medians ...time.Duration) *state.DeviceState {
 		s := device(state.Inventory{})

@@ -26,8 +26,7 @@ func snapshot(devices ...state.DeviceState) *state.Snapshot {
 
 // A port that was active is missed when it is not, after a restart, too.
 func TestPortsOfThePast(t *testing.T) {
-	t.Parallel()
-	j := health.New(health.Default(), health.History{})
+	j := newEvaluator()
 	is := func(j *health.Evaluator, want string, states ...string) {
 		t.Helper()
 		var got []string
@@ -54,7 +53,6 @@ func TestPortsOfThePast(t *testing.T) {
 
 // However many names and numbers there are, the past is bounded.
 func TestPastPortsAreBounded(t *testing.T) {
-	t.Parallel()
 	s := snapshot()
 	for n := range 5000 {
 		s.Devices = append(s.Devices, withPorts(fmt.Sprint("d", n), "active"))
@@ -64,7 +62,7 @@ func TestPastPortsAreBounded(t *testing.T) {
 		many.Last.Info.Ports = append(many.Last.Info.Ports, state.Port{Number: n, State: "active"})
 	}
 	s.Devices[0] = many
-	j := health.New(health.Default(), health.History{})
+	j := newEvaluator()
 	j.Evaluate(s)
 	if p := j.History().Ports; len(p) != 4096 || len(p["d0"]) != 256 {
 		t.Errorf("%d devices, %d ports of one", len(p), len(p["d0"]))
@@ -74,7 +72,6 @@ func TestPastPortsAreBounded(t *testing.T) {
 // An audit, which has no past, finds that a host has no active port at all, and is told
 // how many there have to be.
 func TestActivePorts(t *testing.T) {
-	t.Parallel()
 	gone := withPorts("gone", "active")
 	gone.Present = false
 	blind := state.DeviceState{Name: "c", Present: true, Last: &state.Run{Outcome: state.OutcomeFailed}}
@@ -97,7 +94,6 @@ func TestActivePorts(t *testing.T) {
 		{"one of which nothing is known", 1, []state.DeviceState{blind, gone}, true, true, "1 active port expected, 0 active of 0 ports on 2 devices: the ports of c are not known, the ports of gone are not known."},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
 			c := once()
 			c.ActivePorts = tc.expect
 			h := health.New(c, health.History{}).Evaluate(snapshot(tc.devices...))
@@ -123,7 +119,6 @@ func TestActivePorts(t *testing.T) {
 
 // The worst device comes first, and the worst trouble.
 func TestWorstFirst(t *testing.T) {
-	t.Parallel()
 	quirk := withPorts("a", "active")
 	quirk.Contracts = &state.Contracts{Verdicts: []state.Contract{{Name: "x", Severity: state.SeverityWarning, Verdict: state.VerdictViolated}}}
 	dead := withPorts("d", "down")

@@ -30,7 +30,7 @@ func probed(probes ...state.Probe) *state.DeviceState {
 // alone fails the test unless all findings are of one kind: nothing is told twice.
 func alone(t *testing.T, s *state.DeviceState, kind health.Kind) {
 	t.Helper()
-	for _, f := range health.Assess(s, health.Default(), health.History{}) {
+	for _, f := range assess(s) {
 		if f.Kind != kind {
 			t.Errorf("told as well: %+v", f)
 		}
@@ -38,7 +38,6 @@ func alone(t *testing.T, s *state.DeviceState, kind health.Kind) {
 }
 
 func TestRunAborted(t *testing.T) {
-	t.Parallel()
 	const (
 		kind = health.FindingRunAborted
 		c    = health.SeverityCritical
@@ -52,7 +51,6 @@ func TestRunAborted(t *testing.T) {
 		return s
 	}
 	t.Run("a run of the probes that was killed", func(t *testing.T) {
-		t.Parallel()
 		s := failed(hung)
 		check(t, s, health.Default(), kind, want{
 			c, "the probes, in ibv_create_qp",
@@ -64,13 +62,11 @@ func TestRunAborted(t *testing.T) {
 		check(t, s, health.Default(), kind)
 	})
 	t.Run("a run of the probes that crashed", func(t *testing.T) {
-		t.Parallel()
 		s := failed(crashed)
 		check(t, s, health.Default(), kind, want{c, "the probes", []string{"ended without a complete report: the child ended"}, []string{"OOM killer"}})
 		alone(t, s, kind)
 	})
 	t.Run("a contract run", func(t *testing.T) {
-		t.Parallel()
 		run := hung
 		run.InProgress = "notify_any"
 		check(t, looked(run), health.Default(), kind, want{
@@ -79,13 +75,11 @@ func TestRunAborted(t *testing.T) {
 		check(t, looked(crashed), health.Default(), kind, want{c, "the contract run", nil, nil})
 	})
 	t.Run("both", func(t *testing.T) {
-		t.Parallel()
 		s := looked(crashed)
 		s.Last = failed(hung).Last
 		check(t, s, health.Default(), kind, want{c, "the probes, in ibv_create_qp", nil, nil}, want{c, "the contract run", nil, nil})
 	})
 	t.Run("told by the verdict", func(t *testing.T) {
-		t.Parallel()
 		run := crashed
 		run.InProgress = "cq_destroy_busy"
 		verdict := state.Contract{Name: "cq_destroy_busy", Severity: state.Severity(c), Verdict: state.VerdictViolated, CheckedAt: taken()}
@@ -101,7 +95,6 @@ func TestRunAborted(t *testing.T) {
 		check(t, looked(run, verdict), health.Default(), kind, want{c, "the contract run", nil, nil})
 	})
 	t.Run("told as stuck", func(t *testing.T) {
-		t.Parallel()
 		s := looked(crashed)
 		s.Last = failed(hung).Last
 		s.Stuck = &state.Stuck{PID: 814, Verb: "ibv_create_qp", Since: taken()}
@@ -112,7 +105,6 @@ func TestRunAborted(t *testing.T) {
 		check(t, s, health.Default(), kind, want{c, "the probes, in ibv_create_qp", nil, nil}, want{c, "the contract run", nil, nil})
 	})
 	t.Run("other outcomes", func(t *testing.T) {
-		t.Parallel()
 		for _, outcome := range []state.Outcome{state.OutcomeOK, state.OutcomeFailed, "odd"} {
 			run := hung
 			run.Outcome = outcome
@@ -123,7 +115,6 @@ func TestRunAborted(t *testing.T) {
 		}
 	})
 	t.Run("an earlier process of the contract run", func(t *testing.T) {
-		t.Parallel()
 		verdict := state.Contract{
 			Name: "cq_resize_at_least_requested", Severity: state.Severity(c), Verdict: state.VerdictSkipped, Reason: state.SkipTimeout,
 			Observed: "the process that judged it was killed", CheckedAt: taken().Add(-time.Minute),
@@ -156,7 +147,6 @@ func TestRunAborted(t *testing.T) {
 		}
 	})
 	t.Run("a contract run that failed", func(t *testing.T) {
-		t.Parallel()
 		run := state.Run{Outcome: state.OutcomeFailed, Started: taken(), Error: "open the device: EMFILE", FailedVerb: "ibv_open_device", Errno: "EMFILE"}
 		s := looked(run)
 		check(t, s, health.Default(), kind, want{health.SeverityWarning, "the contract run", []string{"failed: open the device: EMFILE."}, []string{"ibv_devinfo"}})
@@ -206,7 +196,6 @@ func probing(name string, failures ...state.Failure) state.Probe {
 }
 
 func TestProbeFailed(t *testing.T) {
-	t.Parallel()
 	const (
 		kind = health.FindingProbeFailed
 		c    = health.SeverityCritical
@@ -244,7 +233,6 @@ func TestProbeFailed(t *testing.T) {
 		{"many in one way", []state.Failure{broken, broken, broken, broken, broken}, []string{"ibv_modify_qp EIO, 5 times (rc small, rc small, rc small, and 2 more)."}, "`dmesg`"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
 			s := probed(state.Probe{Name: "srq", Status: state.StatusOK}, probing("cq", tc.failures...))
 			check(t, s, health.Default(), kind, want{c, "cq", tc.message, []string{tc.action}})
 			alone(t, s, kind)
@@ -253,11 +241,9 @@ func TestProbeFailed(t *testing.T) {
 		})
 	}
 	t.Run("one for each probe", func(t *testing.T) {
-		t.Parallel()
 		check(t, probed(probing("cq", broken), probing("srq"), probing("qp", broken, broken)), health.Default(), kind, want{c, "qp", nil, nil}, want{c, "cq", nil, nil})
 	})
 	t.Run("a run that was killed after it", func(t *testing.T) {
-		t.Parallel()
 		s := probed(probing("cq", broken))
 		s.Last.Outcome = state.OutcomeTimeout
 		check(t, s, health.Default(), kind, want{c, "cq", nil, nil})
@@ -265,7 +251,6 @@ func TestProbeFailed(t *testing.T) {
 
 	busy := failure("small", "ibv_destroy_cq", "EBUSY", "not destroyed")
 	t.Run("told as undestroyed", func(t *testing.T) {
-		t.Parallel()
 		s := probed(probing("cq", busy), probing("qp", failure("pd", "ibv_dealloc_pd", "EBUSY", "not destroyed")))
 		s.Last.Undestroyed = []state.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 3}}
 		check(t, s, health.Default(), kind)
@@ -278,7 +263,6 @@ func TestProbeFailed(t *testing.T) {
 		check(t, s, health.Default(), kind, want{c, "cq", []string{"small: ibv_destroy_cq"}, nil}, want{c, "qp", nil, nil}, want{c, "ibv_close_device", nil, nil})
 	})
 	t.Run("told as notification", func(t *testing.T) {
-		t.Parallel()
 		p := probing("notification", failure("loopback any port 1 vector 1", "", "", "no event came"))
 		p.Latencies = []state.Latency{{Port: 1, Path: state.PathLoopback, Mode: state.ModeAny, Vector: 1, Missed: 1}}
 		s := probed(p)
@@ -303,7 +287,6 @@ func TestProbeFailed(t *testing.T) {
 	})
 
 	t.Run("a port that cannot be asked", func(t *testing.T) {
-		t.Parallel()
 		s := probed(probing("notification", broken))
 		s.Last.FailedVerb, s.Last.Errno, s.Last.Error = "ibv_query_port", "EIO", "query port 2: ibv_query_port on rxe0: EIO"
 		check(t, s, health.Default(), kind, want{c, "notification", nil, nil}, want{c, "ibv_query_port", []string{"Not all of the device could be probed: query port 2: ibv_query_port"}, []string{"`dmesg`"}})
@@ -312,7 +295,6 @@ func TestProbeFailed(t *testing.T) {
 		check(t, s, health.Default(), kind, want{c, "notification", nil, nil})
 	})
 	t.Run("for no reason", func(t *testing.T) {
-		t.Parallel()
 		s := probed(probing("cq"))
 		s.Last.Error = "cq: failed"
 		check(t, s, health.Default(), kind, want{c, "the probes", []string{"The last probe run failed: cq: failed."}, nil})
@@ -325,7 +307,6 @@ func TestProbeFailed(t *testing.T) {
 
 // That messages are empty makes no run fail, and is told even so.
 func TestEmptyMessages(t *testing.T) {
-	t.Parallel()
 	const kind = health.FindingProbeFailed
 	dev := func(skips ...state.Skip) *state.DeviceState {
 		s := probed(state.Probe{Name: "qp", Skips: []state.Skip{{Subject: state.Subject{Object: "qp", QPType: "raw_packet"}, Reason: state.SkipNotPermitted}}}, state.Probe{Name: "notification", Skips: skips})
@@ -359,7 +340,6 @@ func TestEmptyMessages(t *testing.T) {
 // An old measurement explains no failure of the last run, and what was left behind
 // only failures to destroy.
 func TestUnexplained(t *testing.T) {
-	t.Parallel()
 	const kind = health.FindingProbeFailed
 	s := failed(state.Run{Info: new(state.Device), Error: "a reason of its own", Started: taken()})
 	s.Full = &state.Run{Started: taken().Add(-time.Hour), Probes: []state.Probe{{Name: "notification", Latencies: []state.Latency{

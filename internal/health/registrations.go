@@ -46,10 +46,10 @@ func rootOfMemory(r *state.Registration) string {
 
 // rootOfPage returns the root cause if the last run could not register a page. Empty otherwise.
 func (a *assessor) rootOfPage() string {
-	for i := range a.last.Probes {
-		for j := range a.last.Probes[i].Registrations {
-			if r := &a.last.Probes[i].Registrations[j]; r.Memory == state.MemoryPage && r.Result == state.MemoryRefused {
-				return rootOfMemory(r)
+	for _, p := range a.last.Probes {
+		for _, r := range p.Registrations {
+			if r.Memory == state.MemoryPage && r.Result == state.MemoryRefused {
+				return rootOfMemory(&r)
 			}
 		}
 	}

@@ -10,7 +10,6 @@ import (
 // What was refused to be registered is found by what refused it, with what helps there;
 // what no program needs is not.
 func TestRegistrations(t *testing.T) {
-	t.Parallel()
 	const kind = health.FindingProbeFailed
 	refused := func(memory state.RegisteredMemory, by state.RefusedBy, errno string) state.Registration {
 		return state.Registration{Memory: memory, Bytes: 4096, Result: state.MemoryRefused, By: by, Errno: errno, Detail: "ibv_reg_mr on rxe0: " + errno}

@@ -99,22 +99,17 @@ func (a *assessor) lastInventory() {
 	if last == nil || last.Outcome == state.OutcomeOK {
 		return
 	}
-	fresh := a.fresh()
-	if fresh && len(a.inventory.Incomplete) > 0 && !a.onlyCounted() {
+	if a.fresh() && len(a.inventory.Incomplete) > 0 && !a.onlyCounted() {
 		return
 	}
-	outcome := string(last.Outcome)
-	if !slices.Contains(state.Outcomes(), last.Outcome) {
-		outcome = cmp.Or(word(outcome), "unknown")
-	}
-	message := fmt.Sprintf("The inventory started at %s ended with outcome %s", text.Moment(last.Started), outcome)
+	message := fmt.Sprintf("The inventory started at %s ended with outcome %s", text.Moment(last.Started), cmp.Or(word(string(last.Outcome)), "unknown"))
 	if last.Error != "" {
 		message += ": " + word(last.Error)
 	}
 	switch {
 	case a.onlyCounted():
 		message += ". It only counted the objects."
-	case fresh:
+	case a.fresh():
 		message += ". It still produced an inventory."
 	case a.resources.Inventory != nil:
 		message += fmt.Sprintf(". The objects shown are from %s.", text.Moment(a.resources.Taken))

@@ -2,7 +2,6 @@ package health
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"rdma_exporter/internal/state"
@@ -84,18 +83,4 @@ func (d *Device) usage(kind string, r *state.Resources) Usage {
 		u.Incomplete = &i.Incomplete[n]
 	}
 	return u
-}
-
-// Owner returns who had the device context, without container and pod.
-func (w *ContextHistory) Owner() string {
-	switch {
-	case w.Run != "":
-		return "the exporter (" + w.Run + ")"
-	case w.PID == 0:
-		return "a process that was never seen"
-	case w.Comm == "":
-		return fmt.Sprintf("pid %d", w.PID)
-	default:
-		return fmt.Sprintf("pid %d (%s)", w.PID, w.Comm)
-	}
 }
