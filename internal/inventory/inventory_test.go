@@ -23,20 +23,20 @@ import (
 // tables are the kernel's tables of one device, rxe0, and how reading them fails.
 type tables struct {
 	objects map[restrack.Type][]restrack.Object
-	// counts, if not nil, is what the kernel counts instead.
+	// counts, if not nil, replaces the kernel's count.
 	counts map[restrack.Type]uint64
-	// fails is why a table cannot be read, after all of its objects.
+	// fails is the error of reading a table, after all of its objects.
 	fails map[restrack.Type]func(attempt int) error
-	// blocks is a table whose reading ends with the context only.
+	// blocks is a table whose reading ends only with the context.
 	blocks restrack.Type
-	// slow is how long reading a table takes, whatever the context says.
+	// slow is the time that reading a table takes.
 	slow time.Duration
-	// passedOver are objects that are there and that a reading does not show.
+	// passedOver are objects that no dump shows.
 	passedOver map[restrack.Type][]restrack.Object
 	getErr     error
-	// closed are contexts that are there no more when they are asked for.
+	// closed are contexts that are removed before they are asked for.
 	closed map[uint32]bool
-	// skips is how many objects a reading does not show.
+	// skips is the number of objects that a dump does not show.
 	skips map[restrack.Type]func(attempt int) int
 	// devicesErr and summaryErr fail what comes first.
 	devicesErr, summaryErr error
@@ -117,12 +117,12 @@ type people struct {
 	all     map[int]owner.Identity
 	blind   bool
 	private map[int]bool
-	// parents are those of processes; that of all others is process 1.
+	// parents of processes. All others have process 1.
 	parents map[int]int
-	// ends are processes that end as soon as somebody knows their number.
+	// ends are processes that end once Process returned them.
 	ends map[int]bool
 	uses map[string][]owner.CgroupUse
-	// slow is how long identifying a process takes.
+	// slow is the time that Identify takes.
 	slow time.Duration
 }
 
@@ -169,8 +169,7 @@ func (p *people) RDMAController(cgroup string) ([]owner.CgroupUse, error) {
 	return p.uses[cgroup], nil
 }
 
-// take returns the run that an inventory reports. Of its budget only waits take
-// any, however busy the host is.
+// take returns the run that an inventory reports. Only waits spend its budget.
 func take(t *testing.T, k *tables, p *people, change func(*inventory.Options)) *state.Run {
 	t.Helper()
 	var out strings.Builder
@@ -209,8 +208,7 @@ func times(n int, o restrack.Object) []restrack.Object {
 	return all
 }
 
-// host is a device with objects of the processes 10 (large), 20, 30 and of the
-// kernel.
+// host is a device with objects of the processes 10 (large), 20, 30 and of the kernel.
 func host() (*tables, *people) {
 	user := func(thread uint32) restrack.Object { return restrack.Object{Thread: thread} }
 	qp := func(thread uint32, typ, dev string) restrack.Object {
@@ -245,9 +243,9 @@ func host() (*tables, *people) {
 	return k, p
 }
 
-// A queue pair that the exporter broke itself, or whose owner is just ending, is no
-// sign of trouble.
-func TestPassingErrors(t *testing.T) {
+// TestTransientErrors verifies that queue pairs that an exporter broke itself, or whose owner is
+// ending, are counted apart.
+func TestTransientErrors(t *testing.T) {
 	k, p := host()
 	p.all[50] = owner.Identity{PID: 50, Comm: "rdma_exporter"}
 	broken := func(thread uint32, dev string) restrack.Object {
@@ -259,7 +257,7 @@ func TestPassingErrors(t *testing.T) {
 	for own, want := range map[string]int64{"rdma_exporter": 4, "": 1, "storage": 3, "nobody": 1} {
 		run := take(t, k, p, func(o *inventory.Options) { o.Own = own })
 		if run.Inventory == nil || run.Inventory.TransientErrors != want {
-			t.Errorf("own %q: got %+v, want %d passing errors", own, run.Inventory, want)
+			t.Errorf("own %q: got %+v, want %d transient errors", own, run.Inventory, want)
 		}
 	}
 }
@@ -330,9 +328,8 @@ func TestInventory(t *testing.T) {
 	}
 }
 
-// TestOwnerless makes sure that an object whose thread has ended is that of its
-// process, if anything else of the same context tells which that is, and nobody's
-// otherwise.
+// TestOwnerless verifies that an object whose thread has ended belongs to its process, if another
+// object of the same context names it. Otherwise it has no owner.
 func TestOwnerless(t *testing.T) {
 	in := func(context uint32, o restrack.Object) restrack.Object {
 		o.Context, o.HasContext = context, true
@@ -358,7 +355,7 @@ func TestOwnerless(t *testing.T) {
 	for _, blind := range []bool{false, true} {
 		p.blind = blind
 		i := take(t, k, p, nil).Inventory
-		// Context 1 is that of process 10, of contexts 2 and 3 nothing is known.
+		// Context 1 belongs to process 10. Contexts 2 and 3 have no known owner.
 		wantEqual(t, "ownerless", i.Ownerless, []state.TypeCount{
 			{Type: "ctx", Objects: 2}, {Type: "pd", Objects: 2}, {Type: "cq", Objects: 2}, {Type: "qp", Objects: 1},
 		})
@@ -370,7 +367,7 @@ func TestOwnerless(t *testing.T) {
 			PID: 10, Comm: "worker", Contexts: []uint32{1}, Memlock: &state.Memlock{Pinned: 10, Locked: 1, Limit: -1},
 			Objects: []state.TypeCount{{Type: "ctx", Objects: 1}, {Type: "pd", Objects: 1}, {Type: "qp", Objects: 2}},
 		}})
-		// What cannot be traced to a context is not said to be nobody's.
+		// Objects that cannot be traced to a context are not ownerless.
 		wantEqual(t, "untraced", i.Untraced, []state.TypeCount{{Type: "cm_id", Objects: 1}, {Type: "qp", Objects: 1}})
 		wantEqual(t, "others", i.Others, []state.TypeCount(nil))
 		if i.PIDsVisible == blind {
@@ -379,8 +376,8 @@ func TestOwnerless(t *testing.T) {
 	}
 }
 
-// family are processes of which 2 is an exporter, 21 a child of it, 22 one that has
-// another name, and 31 a child of another exporter.
+// family has the exporter 2, its child 21, its child 22 with another name, and 31, a child of
+// another exporter.
 func family() *people {
 	return &people{
 		all: map[int]owner.Identity{
@@ -391,10 +388,9 @@ func family() *people {
 	}
 }
 
-// TestOwnChildren makes sure that what the exporter's children hold at the moment is in
-// no figure of users and owners, whichever of their threads created it, and counted
-// apart; that this is told of no other process; and that it is taken off the kernel's own
-// count, as far as it was seen.
+// TestOwnChildren verifies that objects of the exporter's children, of any of their threads, are
+// counted apart and not as those of users and owners. They are subtracted from the kernel's own
+// count, as far as they were seen. No other process is taken for a child.
 func TestOwnChildren(t *testing.T) {
 	in := func(context uint32, o restrack.Object) restrack.Object {
 		o.Context, o.HasContext = context, true
@@ -452,7 +448,7 @@ func TestOwnChildren(t *testing.T) {
 	}
 	wantEqual(t, "owners", pids, []int{22, 30, 31})
 	if i.TransientErrors != 0 || i.OversizedCQs != nil || i.Others != nil || i.Ownerless != nil || i.Untraced != nil {
-		t.Errorf("%d passing errors, unfillable %v, others %v, ownerless %v, untraced %v",
+		t.Errorf("%d transient errors, oversized %v, others %v, ownerless %v, untraced %v",
 			i.TransientErrors, i.OversizedCQs, i.Others, i.Ownerless, i.Untraced)
 	}
 
@@ -470,13 +466,12 @@ func TestOwnChildren(t *testing.T) {
 		k.objects = objects
 		i = take(t, &k, family(), options).Inventory
 		got := [2]int64{count("qp", state.OwnerUnknown), count("qp", state.OwnerExporter)}
-		wantEqual(t, name+": queue pairs of nobody knows whom, and of the exporter", got, [2]int64{tt.unknown, tt.child})
+		wantEqual(t, name+": queue pairs of unknown owners, and of the exporter", got, [2]int64{tt.unknown, tt.child})
 	}
 }
 
-// TestEndedMeanwhile makes sure that objects are not counted whose process ended between
-// the reading of the table and the question whose they are, and that those are whose
-// process cannot be seen, or of whose process only a thread has ended.
+// TestEndedMeanwhile verifies that objects are not counted if their process ended after the table
+// was read. They are counted if the process is hidden, or if only one of its threads ended.
 func TestEndedMeanwhile(t *testing.T) {
 	const ended, hidden, ending = 999, 998, 21
 	k := &tables{
@@ -511,8 +506,7 @@ func TestEndedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestLeft makes sure that what is left of a context is found, by way of its
-// protection domains too.
+// TestLeft verifies that objects left in a context are found, also through protection domains.
 func TestLeft(t *testing.T) {
 	k := &tables{objects: map[restrack.Type][]restrack.Object{
 		restrack.CTX: {{ID: 7, HasID: true}, {ID: 8, HasID: true, Thread: 10}},
@@ -535,8 +529,8 @@ func TestLeft(t *testing.T) {
 	})
 }
 
-// TestLeftIsConfirmed makes sure that a context that a reading passed over is not
-// taken for gone, and that what the kernel does not answer is no answer.
+// TestLeftIsConfirmed verifies that a context that a dump skipped is asked for, and that an error
+// of the kernel proves nothing.
 func TestLeftIsConfirmed(t *testing.T) {
 	seven := state.Context{Index: index, ID: 7}
 	look := func(o *inventory.Options) { o.Look = []state.Context{seven} }
@@ -548,13 +542,13 @@ func TestLeftIsConfirmed(t *testing.T) {
 	if len(i.Incomplete) != 1 || i.Incomplete[0].Type != "ctx" || i.Incomplete[0].Reason != state.IncompleteFailed {
 		t.Errorf("incomplete %+v, want the contexts", i.Incomplete)
 	}
-	// An answer that fails is told once, whatever else is known of the table.
+	// A table is incomplete for one reason.
 	interrupted := map[restrack.Type]func(int) error{restrack.CTX: func(int) error { return restrack.ErrInterrupted }}
 	i = take(t, &tables{getErr: syscall.EIO, fails: interrupted}, new(people), look).Inventory
 	if len(i.Incomplete) != 1 || i.Incomplete[0].Reason != state.IncompleteFailed {
 		t.Errorf("incomplete %+v of a table that was interrupted, too", i.Incomplete)
 	}
-	// The time that other tables take costs no context its answer.
+	// The time that other tables take does not matter.
 	i = take(t, &tables{blocks: restrack.QP}, new(people), func(o *inventory.Options) {
 		look(o)
 		o.Budget = 20 * time.Millisecond
@@ -567,26 +561,39 @@ func TestLeftIsConfirmed(t *testing.T) {
 	}
 }
 
-// TestBudget makes sure that what is too much is counted, and that all else is
-// looked at even so.
+// TestBudget verifies that a table that is not read is counted, and that all others are read.
 func TestBudget(t *testing.T) {
-	unknown := func(typ string, n int64) state.ObjectCount {
-		return state.ObjectCount{Type: typ, Owner: state.OwnerUnknown, Objects: n}
+	type change = func(*tables, *inventory.Options)
+	fails := func(f func(attempt int) error) change {
+		return func(k *tables, _ *inventory.Options) { k.fails = map[restrack.Type]func(int) error{restrack.QP: f} }
+	}
+	always := func(err error) change { return fails(func(int) error { return err }) }
+	once := func(err error) change {
+		return fails(func(attempt int) error {
+			if attempt == 1 {
+				return err
+			}
+			return nil
+		})
+	}
+	skips := func(f func(attempt int) int) change {
+		return func(k *tables, _ *inventory.Options) { k.skips = map[restrack.Type]func(int) int{restrack.QP: f} }
+	}
+	counted := []state.ObjectCount{{Type: "qp", Owner: state.OwnerUnknown, Objects: 13}}
+	seen := func(user int64) []state.ObjectCount {
+		return []state.ObjectCount{{Type: "qp", Owner: "user", Objects: user}, {Type: "qp", Owner: "kernel", Objects: 1}}
 	}
 	refused := errors.New("refused")
-	fail := func(err error) func(int) error { return func(int) error { return err } }
 	for name, tc := range map[string]struct {
-		change  func(*tables, *inventory.Options)
+		change  change
 		reason  state.IncompleteReason
 		detail  string
 		objects []state.ObjectCount // of queue pairs
 		dumps   int                 // of them
 	}{
-		"more than may be looked at": {
+		"more than allowed": {
 			func(_ *tables, o *inventory.Options) { o.MaxObjects = 12 },
-			state.IncompleteMaxObjects, "13 objects are more than 12",
-			[]state.ObjectCount{unknown("qp", 13)},
-			0,
+			state.IncompleteMaxObjects, "13 objects are more than 12", counted, 0,
 		},
 		"more than were counted": {
 			func(k *tables, o *inventory.Options) { o.MaxObjects = 12; k.counts = map[restrack.Type]uint64{} },
@@ -594,87 +601,16 @@ func TestBudget(t *testing.T) {
 		},
 		"time": {
 			func(k *tables, o *inventory.Options) { o.Budget = 20 * time.Millisecond; k.blocks = restrack.QP },
-			state.IncompleteTimeout, "20ms were over after 13 objects",
-			[]state.ObjectCount{unknown("qp", 13)},
-			1,
+			state.IncompleteTimeout, "20ms were over after 13 objects", counted, 1,
 		},
-		"no such table": {
-			func(k *tables, _ *inventory.Options) {
-				k.fails = map[restrack.Type]func(int) error{restrack.QP: fail(fmt.Errorf("RES_QP_GET: %w", restrack.ErrNotSupported))}
-			},
-			state.IncompleteNotSupported, "RES_QP_GET",
-			[]state.ObjectCount{unknown("qp", 13)},
-			1,
-		},
-		"refused": {
-			func(k *tables, _ *inventory.Options) {
-				k.fails = map[restrack.Type]func(int) error{restrack.QP: fail(refused)}
-			},
-			state.IncompleteFailed, "refused",
-			[]state.ObjectCount{unknown("qp", 13)},
-			3,
-		},
-		"interrupted for ever": {
-			func(k *tables, _ *inventory.Options) {
-				k.fails = map[restrack.Type]func(int) error{restrack.QP: fail(restrack.ErrInterrupted)}
-			},
-			state.IncompleteInterrupted, "changed",
-			[]state.ObjectCount{{Type: "qp", Owner: "user", Objects: 12}, {Type: "qp", Owner: "kernel", Objects: 1}},
-			3,
-		},
-		"refused once": {
-			func(k *tables, _ *inventory.Options) {
-				k.fails = map[restrack.Type]func(int) error{restrack.QP: func(attempt int) error {
-					if attempt == 1 {
-						return refused
-					}
-					return nil
-				}}
-			},
-			"", "",
-			[]state.ObjectCount{{Type: "qp", Owner: "user", Objects: 12}, {Type: "qp", Owner: "kernel", Objects: 1}},
-			2,
-		},
-		"some passed over once": {
-			func(k *tables, _ *inventory.Options) {
-				k.skips = map[restrack.Type]func(int) int{restrack.QP: func(attempt int) int { return max(0, 2-attempt) }}
-			},
-			"",
-			"",
-			[]state.ObjectCount{{Type: "qp", Owner: "user", Objects: 12}, {Type: "qp", Owner: "kernel", Objects: 1}},
-			2,
-		},
-		"some passed over each time": {
-			func(k *tables, _ *inventory.Options) {
-				k.skips = map[restrack.Type]func(int) int{restrack.QP: func(attempt int) int { return attempt }}
-			},
-			state.IncompleteInterrupted,
-			"only 10 of some 13 objects",
-			[]state.ObjectCount{{Type: "qp", Owner: "user", Objects: 9}, {Type: "qp", Owner: "kernel", Objects: 1}},
-			3,
-		},
-		"some never shown": {
-			func(k *tables, _ *inventory.Options) {
-				k.skips = map[restrack.Type]func(int) int{restrack.QP: func(int) int { return 2 }}
-			},
-			"",
-			"",
-			[]state.ObjectCount{{Type: "qp", Owner: "user", Objects: 10}, {Type: "qp", Owner: "kernel", Objects: 1}},
-			2,
-		},
-		"interrupted once": {
-			func(k *tables, _ *inventory.Options) {
-				k.fails = map[restrack.Type]func(int) error{restrack.QP: func(attempt int) error {
-					if attempt == 1 {
-						return restrack.ErrInterrupted
-					}
-					return nil
-				}}
-			},
-			"", "",
-			[]state.ObjectCount{{Type: "qp", Owner: "user", Objects: 12}, {Type: "qp", Owner: "kernel", Objects: 1}},
-			2,
-		},
+		"no such table":        {always(fmt.Errorf("RES_QP_GET: %w", restrack.ErrNotSupported)), state.IncompleteNotSupported, "RES_QP_GET", counted, 1},
+		"refused":              {always(refused), state.IncompleteFailed, "refused", counted, 3},
+		"refused once":         {once(refused), "", "", seen(12), 2},
+		"always interrupted":   {always(restrack.ErrInterrupted), state.IncompleteInterrupted, "changed", seen(12), 3},
+		"interrupted once":     {once(restrack.ErrInterrupted), "", "", seen(12), 2},
+		"some skipped once":    {skips(func(attempt int) int { return max(0, 2-attempt) }), "", "", seen(12), 2},
+		"some always skipped":  {skips(func(attempt int) int { return attempt }), state.IncompleteInterrupted, "only 10 of some 13 objects", seen(9), 3},
+		"the same never shown": {skips(func(int) int { return 2 }), "", "", seen(10), 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k, p := host()
@@ -707,15 +643,14 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestCountFirst makes sure that the kernel's count is told before anything is read
-// that may hang.
+// TestCountFirst verifies that the kernel's count is reported before any table, which may hang.
 func TestCountFirst(t *testing.T) {
 	k, p := host()
 	k.blocks = restrack.CTX
 	ctx, cancel := context.WithCancel(t.Context())
 	out := new(strings.Builder)
 	writer := wire.NewWriter(writing(func(b []byte) (int, error) {
-		cancel() // as soon as anything is told
+		cancel() // as soon as anything is reported
 		return out.Write(b)
 	}))
 	err := inventory.Run(ctx, inventory.Options{Tables: k, People: p, Device: "rxe0", Config: inventory.Config{Budget: time.Hour, MaxObjects: 1000}, Out: writer})
@@ -738,8 +673,7 @@ type writing func([]byte) (int, error)
 
 func (w writing) Write(b []byte) (int, error) { return w(b) }
 
-// TestErrors makes sure that a device that is not there, or no more, is an error
-// that says so.
+// TestErrors verifies that a missing device is an error.
 func TestErrors(t *testing.T) {
 	gone := func(int) error { return fmt.Errorf("RES_PD_GET: %w", syscall.ENODEV) }
 	for name, tc := range map[string]struct {
@@ -764,8 +698,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestSlowOwners makes sure that owners for whom there is no time cost the inventory
-// nothing but their names.
+// TestSlowOwners verifies that a spent budget only leaves owners unnamed.
 func TestSlowOwners(t *testing.T) {
 	k, p := host()
 	k.slow = time.Hour
@@ -798,7 +731,7 @@ func TestLargestNamedFirst(t *testing.T) {
 	wantEqual(t, "names", names, map[int]string{10: "", 20: "large"})
 }
 
-// TestNames makes sure that names from outside are short and print in one line.
+// TestNames verifies that names from outside are short and printable.
 func TestNames(t *testing.T) {
 	k, p := host()
 	path := "/a\nb/" + strings.Repeat("é", 3000)
@@ -809,14 +742,13 @@ func TestNames(t *testing.T) {
 	if o.Comm != "two\uFFFDlines" || len(o.Cgroup) > 256 || !strings.HasPrefix(o.Cgroup, "/a\uFFFDb/éé") || !strings.HasSuffix(o.Cgroup, "é…") {
 		t.Errorf("comm %q, cgroup %q", o.Comm, o.Cgroup)
 	}
-	// It is asked for by the path that it has.
+	// It is asked for by its real path.
 	if len(i.Cgroups) != 1 || i.Cgroups[0].Current != 3 || i.Cgroups[0].Cgroup != o.Cgroup {
 		t.Errorf("cgroups %+v", i.Cgroups)
 	}
 }
 
-// TestPrivate makes sure that an owner that may not be looked into is still told
-// by its number.
+// TestPrivate verifies that an owner that cannot be read is still named by its number.
 func TestPrivate(t *testing.T) {
 	k, p := host()
 	p.private = map[int]bool{10: true, 1010: true}
@@ -826,7 +758,7 @@ func TestPrivate(t *testing.T) {
 	}})
 }
 
-// What nobody wants to see is not looked up.
+// TestLeftOut verifies that owners and cgroups that are not wanted are not read.
 func TestLeftOut(t *testing.T) {
 	for name, tc := range map[string]struct {
 		config         func(*inventory.Config)
@@ -861,7 +793,7 @@ func TestLeftOut(t *testing.T) {
 	}
 }
 
-// counting counts what is asked of people beyond whether they are children of ours.
+// counting counts the questions about owners and cgroups.
 type counting struct {
 	*people
 	owners, groups int
@@ -875,4 +807,73 @@ func (c *counting) Memlock(pid int) (owner.Memlock, error) {
 func (c *counting) RDMAController(cgroup string) ([]owner.CgroupUse, error) {
 	c.groups++
 	return c.people.RDMAController(cgroup)
+}
+
+// TestBudgetHolds verifies that a table of MaxObjects objects is read.
+func TestBudgetHolds(t *testing.T) {
+	for _, counts := range []map[restrack.Type]uint64{nil, {}} {
+		k, p := host()
+		k.counts = counts
+		i := take(t, k, p, func(o *inventory.Options) { o.MaxObjects = 13 }).Inventory
+		if want := (state.ObjectCount{Type: "qp", Owner: state.OwnerUser, Objects: 12}); !slices.Contains(i.Objects, want) || i.Incomplete != nil {
+			t.Errorf("with counts %v: objects %+v, incomplete %+v", counts, i.Objects, i.Incomplete)
+		}
+	}
+}
+
+// TestLargest verifies that the first of equally oversized completion queues is named, and that a
+// queue that its uses just fill is not oversized.
+func TestLargest(t *testing.T) {
+	cq := func(thread, entries uint32) restrack.Object {
+		return restrack.Object{Thread: thread, Entries: entries, HasEntries: true, Users: 2, HasUsers: true}
+	}
+	k := &tables{objects: map[restrack.Type][]restrack.Object{restrack.CQ: {cq(10, 200), cq(20, 201), cq(30, 201)}}}
+	p := &people{all: map[int]owner.Identity{10: {}, 20: {}, 30: {}}}
+	i := take(t, k, p, func(o *inventory.Options) { o.MaxFill = 100 }).Inventory
+	if u := i.OversizedCQs; u == nil || u.PID != 20 || u.Objects != 2 || u.Largest != 201 || u.Entries != 402 {
+		t.Errorf("got %+v", u)
+	}
+}
+
+// TestTooManyThreads verifies that objects of threads beyond maxTracked count as those of others.
+func TestTooManyThreads(t *testing.T) {
+	const threads = 1<<16 + 3
+	var all []restrack.Object
+	for n := range uint32(threads) {
+		all = append(all, restrack.Object{Thread: n + 1})
+	}
+	i := take(t, &tables{objects: map[restrack.Type][]restrack.Object{restrack.CMID: all}}, new(people), func(o *inventory.Options) { o.MaxObjects = threads }).Inventory
+	wantEqual(t, "others", i.Others, []state.TypeCount{{Type: "cm_id", Objects: threads}})
+}
+
+// TestLongNames verifies that only long names are truncated, and between characters.
+func TestLongNames(t *testing.T) {
+	for name, want := range map[string]string{
+		strings.Repeat("x", 256):       strings.Repeat("x", 256),
+		strings.Repeat("x", 257):       strings.Repeat("x", 253) + "…",
+		"/" + strings.Repeat("é", 128): "/" + strings.Repeat("é", 126) + "…",
+		strings.Repeat("é", 129):       strings.Repeat("é", 126) + "…",
+	} {
+		k, p := host()
+		p.all[10] = owner.Identity{PID: 10, Cgroup: name}
+		if got := take(t, k, p, nil).Inventory.Owners[0].Cgroup; got != want {
+			t.Errorf("%q: got %q", name, got)
+		}
+	}
+}
+
+func TestConfig(t *testing.T) {
+	for want, change := range map[string]func(*inventory.Config){
+		"":                              func(c *inventory.Config) { c.MaxObjects, c.Owners = 0, 0 },
+		"--inventory.max-objects is -1": func(c *inventory.Config) { c.MaxObjects = -1 },
+		"--inventory.owners is -1":      func(c *inventory.Config) { c.Owners = -1 },
+		"--inventory.owners is 101":     func(c *inventory.Config) { c.Owners = 101 },
+	} {
+		c := inventory.DefaultConfig()
+		c.Owners = 100
+		change(&c)
+		if err := c.Validate(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
 }
