@@ -111,7 +111,7 @@ func (f *ceilingFlags) prepare(ctx context.Context, o *options) (search ceiling.
 	ctx, cancel := context.WithTimeout(ctx, driverTime)
 	defer cancel()
 	u, done, err := usageOf(s, f.device)
-	reduced := inventory.NotTold(err)
+	reduced := inventory.UsageUnknown(err)
 	if err == nil {
 		defer done()
 		u.Exporter = os.Getpid()

@@ -38,7 +38,7 @@ func takeInventory(ctx context.Context, o *options, std stdio) error {
 	s := in.Settings
 	take := inventory.Options{
 		Config: s.Inventory, Device: o.device, Exporter: os.Getppid(), Own: programName,
-		MaxFill: in.Request.MaxFill, Look: in.Request.LeakCandidates, Out: wire.NewWriter(std.out),
+		MaxFill: in.Request.MaxFill, LeakCandidates: in.Request.LeakCandidates, Out: wire.NewWriter(std.out),
 	}
 	if s.Provider == providerSimulated {
 		if err := s.parsed.Validate(); err != nil {

@@ -23,7 +23,7 @@ func reducedFor(ctx context.Context, s settings, device string) *state.Reduced {
 	defer cancel()
 	u, done, err := usageOf(s, device)
 	if err != nil {
-		return inventory.NotTold(err)
+		return inventory.UsageUnknown(err)
 	}
 	defer done()
 	u.Exporter = os.Getppid()

@@ -14,17 +14,16 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// census finds the largest owners of each type, and asks who they are.
+// census finds the largest owners of each type, and identifies them.
 type census struct {
 	o Options
 	// until is when to stop asking.
 	until time.Time
-	// processes are those of the threads asked for so far; 0 for one that has ended.
+	// processes are the processes of known threads. Zero means that the thread has ended.
 	processes map[uint32]int
-	// ours tells of the processes asked for so far whether they are children of the
-	// exporter.
+	// ours is true for children of the exporter.
 	ours map[int]bool
-	// named are the owners that are told by name.
+	// named are the owners to identify.
 	named map[int]*state.Owner
 }
 
@@ -32,8 +31,8 @@ func newCensus(o Options, until time.Time) *census {
 	return &census{o: o, until: until, processes: make(map[uint32]int), ours: make(map[int]bool), named: make(map[int]*state.Owner)}
 }
 
-// process returns the process of a thread, or 0 if it has ended, or there is no time
-// to ask.
+// process returns the process of a thread. It is 0 if the thread has ended, or if the budget is
+// spent.
 func (c *census) process(thread uint32) int {
 	if thread == 0 {
 		return 0
@@ -49,16 +48,16 @@ func (c *census) process(thread uint32) int {
 	case errors.Is(err, owner.ErrGone):
 		pid = 0
 	case err != nil:
-		// A process that may not be looked into. Mostly its first thread creates its
-		// objects, and has the number of the process.
+		// The process cannot be read. Usually its first thread creates its objects, and has
+		// the number of the process.
 		pid = int(thread)
 	}
 	c.processes[thread] = pid
 	return pid
 }
 
-// own tells whether a thread is one of a child of the exporter. That is asked as soon as
-// an object of it is seen: children do not live long.
+// own reports whether a thread is one of a child of the exporter. It asks as soon as an object of
+// the thread is seen, because children do not live long.
 func (c *census) own(thread uint32) bool {
 	pid := c.process(thread)
 	if pid == 0 {
@@ -77,14 +76,14 @@ func (c *census) own(thread uint32) bool {
 	return ours
 }
 
-// gone tells whether a thread was asked for, and had ended by then.
+// gone reports whether a thread is known to have ended.
 func (c *census) gone(thread uint32) bool {
 	pid, asked := c.processes[thread]
 	return asked && pid == 0
 }
 
-// count finds the largest owners of objects of a type, given how many each thread
-// created, and returns how many are those of others.
+// count finds the largest owners of objects of a type, by the number that each thread created. It
+// returns the number of objects of others.
 func (c *census) count(typ string, threads map[uint32]int64) (others int64) {
 	if c.o.NoOwners {
 		for _, n := range threads {
@@ -115,12 +114,12 @@ func (c *census) count(typ string, threads map[uint32]int64) (others int64) {
 	return others
 }
 
-// passing returns how many of the objects, given how many each thread created, are
-// those of other exporters' children, or of processes that have ended meanwhile.
+// passing returns the number of objects, by the thread that created them, of other exporters'
+// children, or of processes that have ended since.
 func (c *census) passing(threads map[uint32]int64) (objects int64) {
 	for _, thread := range largest(threads) {
 		if time.Now().After(c.until) {
-			return objects // of the rest nothing can be told
+			return objects // The others are unknown.
 		}
 		if pid := c.process(thread); pid == 0 || c.passes(pid) {
 			objects += threads[thread]
@@ -129,8 +128,7 @@ func (c *census) passing(threads map[uint32]int64) (objects int64) {
 	return objects
 }
 
-// passes reports whether a process has the name of the exporter's, or has ended
-// meanwhile.
+// passes reports whether a process has the name of the exporter, or has ended since.
 func (c *census) passes(pid int) bool {
 	id, err := c.o.People.Identify(pid)
 	if err != nil {
@@ -139,7 +137,7 @@ func (c *census) passes(pid int) bool {
 	return c.o.Own != "" && id.Comm == c.o.Own
 }
 
-// largest returns the keys, that of the largest value first.
+// largest returns the keys in the order of their values, the largest first.
 func largest[K cmp.Ordered](m map[K]int64) []K {
 	return slices.SortedFunc(maps.Keys(m), func(a, b K) int {
 		return cmp.Or(cmp.Compare(m[b], m[a]), cmp.Compare(a, b))
@@ -184,11 +182,11 @@ func (c *census) owners() ([]state.Owner, []state.CgroupUse) {
 	return owners, uses
 }
 
-// maxName is how much of a name from outside is kept, in bytes. A path of a cgroup
-// can have 4096, and anybody who may create one can choose it.
+// maxName limits a name from outside, in bytes. The path of a cgroup can have 4096, and any program
+// that may create a cgroup can choose it.
 const maxName = 256
 
-// tidy makes a name from outside one that is short and has no control characters.
+// tidy replaces control characters in a name, and limits it to maxName.
 func tidy(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -206,8 +204,8 @@ func tidy(name string) string {
 	return name[:cut] + "…"
 }
 
-// uses returns what the cgroup of an owner uses of the device, and may use. It is
-// empty without the controller, which is not on everywhere.
+// uses returns the use and the limits of the device in the cgroup of an owner. It is empty without
+// the RDMA controller.
 func (c *census) uses(o *state.Owner, path string) []state.CgroupUse {
 	all, err := c.o.People.RDMAController(path)
 	if err != nil {

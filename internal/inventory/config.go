@@ -6,18 +6,17 @@ import (
 	"time"
 )
 
-// Config says what an inventory may cost, and where it finds owners. The zero value is
-// not valid; start from DefaultConfig.
+// Config limits the cost of an inventory, and locates owners. Start from DefaultConfig.
 type Config struct {
-	// Budget is the time that may be spent on looking at objects. What is not looked
-	// at by then is only counted. An eighth of it is for looking at their owners.
+	// Budget limits the time for reading tables. Objects that are not read by then are only
+	// counted. An eighth of it is added for their owners.
 	Budget time.Duration `json:"budget_ns"`
-	// MaxObjects is the most objects of one type that are looked at one by one. Of
-	// a type that has more, only their number is told.
+	// MaxObjects limits the objects of one type that are read one by one. If there are more,
+	// only their number is reported.
 	MaxObjects int64 `json:"max_objects"`
 	// Owners is how many owners of each type are named.
 	Owners int `json:"owners"`
-	// NoOwners has none of them named, and NoCgroups leaves out what their cgroups use.
+	// NoOwners leaves out the owners, and NoCgroups the use by their cgroups.
 	NoOwners  bool `json:"no_owners"`
 	NoCgroups bool `json:"no_cgroups"`
 	// Procfs and Cgroup are where these file systems are mounted.
@@ -25,7 +24,7 @@ type Config struct {
 	Cgroup string `json:"cgroup"`
 }
 
-// DefaultConfig returns what holds unless somebody says otherwise.
+// DefaultConfig returns the defaults.
 func DefaultConfig() Config {
 	return Config{Budget: 8 * time.Second, MaxObjects: 20000, Owners: 10, Procfs: "/proc", Cgroup: "/sys/fs/cgroup"}
 }
@@ -33,8 +32,7 @@ func DefaultConfig() Config {
 // maxOwners bounds the series of a device: there are seven types of object.
 const maxOwners = 100
 
-// Validate returns an error that names each flag whose value cannot be used, and the
-// range that can.
+// Validate returns an error that names each flag with an invalid value, and the valid range.
 func (c Config) Validate() error {
 	var errs []error
 	if c.MaxObjects < 0 {

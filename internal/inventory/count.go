@@ -12,38 +12,35 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// maxTracked bounds what is remembered of threads, contexts and protection
-// domains, whatever the host does. Objects of further ones count as those of other
-// owners.
-const maxTracked = 1 << 16
+const (
+	// maxTracked bounds the threads, contexts and protection domains that are remembered.
+	// Objects of further ones count as those of other owners.
+	maxTracked = 1 << 16
+	// maxLate bounds the objects of a table that are kept because their thread has ended.
+	maxLate = 1 << 10
+	// unreported is the label for a QP type or state that the kernel does not report.
+	unreported = "unknown"
+)
 
-// maxLate bounds how many objects of a table are kept because their thread has ended.
-const maxLate = 1 << 10
-
-// untold stands for the type or state of a queue pair that the kernel does not tell.
-const untold = "unknown"
-
-// count is what was found on one device.
+// count is the result for one device.
 type count struct {
 	o      Options
 	people *census
 	index  uint32
-	// summary is how many objects of a type there are by the kernel's own count.
+	// summary is the kernel's own count of the objects of each type.
 	summary map[string]int64
-	// tallies are of the tables that were read, and marks are of those that were not,
-	// or not reliably.
+	// tallies are of the tables that were read, and marks of tables that were not, or not
+	// reliably.
 	tallies   []*tally
 	uncounted []state.ObjectCount
 	marks     []state.Incomplete
 
-	// domains has the context of each protection domain, which is how the objects of
-	// a domain are traced to a context.
+	// domains has the context of each protection domain, to trace the objects of the domain.
 	domains map[uint32]uint32
-	// threads has one thread that created objects of a context, if the kernel names
-	// any.
+	// threads has one thread that created objects of a context, if the kernel names any.
 	threads map[uint32]uint32
-	// look are the contexts of which nothing should be left, and own those of the
-	// exporter's children that are still there.
+	// look are the contexts that should have no objects left, and own the contexts of the
+	// exporter's children.
 	look, own map[uint32]bool
 }
 
@@ -52,27 +49,25 @@ type tally struct {
 	typ          restrack.Type
 	objects      int64
 	user, kernel int64
-	// late are objects of which it has to be asked whether they are still there.
+	// late are objects that may have been destroyed since.
 	late []restrack.Object
-	// own are the objects of the exporter's children, of which nothing else is counted.
+	// own counts the objects of the exporter's children. No other count includes them.
 	own        int64
 	queuePairs map[[2]string]int64
-	// broken counts the queue pairs of user programs in an error state by the thread
-	// that created them.
+	// broken counts queue pairs of programs in an error state, by their thread.
 	broken             map[uint32]int64
 	userSum, kernelSum int64
 	unfillable         state.CQSum
 	largestThread      uint32
 
-	// byThread counts user objects by the thread that created them, and byContext
-	// those whose thread is no more, by the context that they belong to. Of those that
-	// are untraced neither is known, and beyond are those that are too many to tell
-	// apart.
+	// byThread counts user objects by the thread that created them. byContext counts objects
+	// whose thread has ended, by their context. untraced objects have neither, and beyond are
+	// those above maxTracked.
 	byThread  map[uint32]int64
 	byContext map[uint32]int64
 	untraced  int64
 	beyond    int64
-	// left counts the objects of the contexts that are looked for.
+	// left counts the objects left in the contexts of look.
 	left map[uint32]int64
 }
 
@@ -82,7 +77,7 @@ func newCount(o Options, people *census, index uint32, summary map[string]int64)
 		domains: make(map[uint32]uint32), threads: make(map[uint32]uint32),
 		look: make(map[uint32]bool), own: make(map[uint32]bool),
 	}
-	for _, c := range o.Look {
+	for _, c := range o.LeakCandidates {
 		if c.Index == index {
 			s.look[c.ID] = true
 		}
@@ -97,9 +92,8 @@ func newTally(t restrack.Type) *tally {
 	}
 }
 
-// incomplete notes that a table was not read, or not to its end, and what is known of it
-// even so. The kernel counts the exporter's own objects, too: as far as they were seen,
-// they are taken off.
+// incomplete marks a table as not read completely, and counts its objects by the kernel's count.
+// That includes the exporter's own objects. As far as they were seen, they are subtracted.
 func (s *count) incomplete(got *tally, reason state.IncompleteReason, detail string) {
 	s.mark(got.typ, reason, detail)
 	name := got.typ.String()
@@ -109,7 +103,7 @@ func (s *count) incomplete(got *tally, reason state.IncompleteReason, detail str
 	}
 }
 
-// ours is what the exporter's children hold, if they hold any.
+// ours returns the objects of the exporter's children, if any.
 func (t *tally) ours() []state.ObjectCount {
 	if t.own == 0 {
 		return nil
@@ -117,15 +111,13 @@ func (t *tally) ours() []state.ObjectCount {
 	return []state.ObjectCount{{Type: t.typ.String(), Owner: state.OwnerExporter, Objects: t.own}}
 }
 
-// mark notes that a table could not be read, or not reliably, in place of what was
-// noted of it before.
+// mark records why a table is incomplete, and replaces an earlier mark.
 func (s *count) mark(t restrack.Type, reason state.IncompleteReason, detail string) {
 	s.marks = slices.DeleteFunc(s.marks, func(m state.Incomplete) bool { return m.Type == t.String() })
 	s.marks = append(s.marks, state.Incomplete{Type: t.String(), Reason: reason, Detail: detail})
 }
 
-// take adds an object to a tally, or keeps it until its context is asked for. It asks at
-// once whose the object is.
+// take adds an object to a tally, or keeps it for settle. It identifies the process at once.
 func (s *count) take(to *tally, obj *restrack.Object) {
 	to.objects++
 	context, known := s.context(obj)
@@ -147,9 +139,8 @@ func (s *count) take(to *tally, obj *restrack.Object) {
 	s.add(to, obj, context, known)
 }
 
-// settle counts those objects of a table whose thread had ended by the time that it was
-// asked for, as far as they are still there. As a rule its process has ended, a child of
-// the exporter for one, and all of its objects with it.
+// settle counts the objects of a table whose thread had ended, if they still exist. Usually their
+// process has ended, such as a child of the exporter, and all of its objects with it.
 func (s *count) settle(ctx context.Context, to *tally) {
 	type parent struct {
 		typ restrack.Type
@@ -160,7 +151,7 @@ func (s *count) settle(ctx context.Context, to *tally) {
 		obj := &to.late[i]
 		context, known := s.context(obj)
 		p := parent{restrack.CTX, context}
-		if !known { // its domain is younger than the reading of their table
+		if !known { // The domain was created after its table was read.
 			p = parent{restrack.PD, obj.PD}
 		}
 		is, asked := there[p]
@@ -176,12 +167,11 @@ func (s *count) settle(ctx context.Context, to *tally) {
 	to.late = nil
 }
 
-// add adds an object to a tally, of a context if that is known.
 func (s *count) add(to *tally, obj *restrack.Object, context uint32, known bool) {
 	size := int64(0)
 	switch obj.Type {
 	case restrack.QP:
-		to.queuePairs[[2]string{cmp.Or(obj.QPType, untold), cmp.Or(obj.QPState, untold)}]++
+		to.queuePairs[[2]string{cmp.Or(obj.QPType, unreported), cmp.Or(obj.QPState, unreported)}]++
 	case restrack.CQ:
 		size = int64(obj.Entries)
 	case restrack.MR:
@@ -195,7 +185,7 @@ func (s *count) add(to *tally, obj *restrack.Object, context uint32, known bool)
 	to.user++
 	to.userSum += size
 	if obj.Type == restrack.CQ {
-		s.fills(to, obj)
+		s.oversized(to, obj)
 	}
 	if known && s.look[context] {
 		to.left[context]++
@@ -239,13 +229,13 @@ func (s *count) context(obj *restrack.Object) (id uint32, known bool) {
 	}
 }
 
-// fills looks whether a completion queue is larger than what uses it can fill.
-func (s *count) fills(to *tally, obj *restrack.Object) {
+// oversized counts a completion queue that is larger than its users can fill.
+func (s *count) oversized(to *tally, obj *restrack.Object) {
 	if !obj.HasUsers || !obj.HasEntries || obj.Users > 0 && s.o.MaxFill <= 0 {
 		return
 	}
 	entries := int64(obj.Entries)
-	// Each use takes a QP, of which no device has so many that this overflows.
+	// The bounds prevent an overflow.
 	if most := int64(min(obj.Users, 1<<20)) * min(s.o.MaxFill, 1<<40); entries <= most {
 		return
 	}
@@ -257,7 +247,7 @@ func (s *count) fills(to *tally, obj *restrack.Object) {
 	}
 }
 
-// inventory sums up what was found, and finds out who the owners are.
+// inventory sums up the tallies, and identifies the owners.
 func (s *count) inventory(visible bool) state.Inventory {
 	people := s.people
 	i := state.Inventory{
@@ -293,8 +283,8 @@ func (s *count) inventory(visible bool) state.Inventory {
 		threads := maps.Clone(t.byThread)
 		var ownerless int64
 		for context, n := range t.byContext {
-			// The thread that created the object is no more. Its process may be, and has
-			// then mostly created something else of the same context.
+			// The thread has ended. If its process lives, it has usually created another object
+			// of the same context.
 			if thread, found := s.threads[context]; found {
 				threads[thread] += n
 			} else {
@@ -327,11 +317,11 @@ func (s *count) inventory(visible bool) state.Inventory {
 	return i
 }
 
-// contexts adds to the owners what they have opened.
+// contexts adds their device contexts to the owners.
 func (s *count) contexts(owners []state.Owner) {
 	of := make(map[int][]uint32)
 	for context, thread := range s.threads {
-		pid := s.people.processes[thread] // 0 for one that nobody has asked for
+		pid := s.people.processes[thread] // 0 if unknown
 		of[pid] = append(of[pid], context)
 	}
 	for n := range owners {
@@ -341,7 +331,7 @@ func (s *count) contexts(owners []state.Owner) {
 	}
 }
 
-// orphansOf returns the opened devices without an owner, given what belongs to each.
+// orphansOf returns the largest contexts without an owner, with their objects.
 func orphansOf(all map[uint32][]state.TypeCount) []state.Orphan {
 	size := make(map[uint32]int64, len(all))
 	for context, counts := range all {

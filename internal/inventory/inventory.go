@@ -1,6 +1,6 @@
-// Package inventory counts the objects on one device: what the kernel
-// tracks, by type, state and owner, and what is left of children of the exporter
-// that have ended. It opens no device and changes nothing.
+// Package inventory counts the objects on one device that the kernel tracks, by type, state and
+// owner, and the objects leaked by exited children of the exporter. It opens no device and changes
+// nothing.
 package inventory
 
 import (
@@ -24,7 +24,7 @@ type Tables interface {
 	Get(ctx context.Context, index uint32, t restrack.Type, id uint32) (restrack.Object, error)
 }
 
-// People tells who processes are, as package owner does.
+// People identifies processes, as package owner does.
 type People interface {
 	SeesAllPIDs() (bool, error)
 	Relatives
@@ -32,33 +32,29 @@ type People interface {
 	RDMAController(cgroup string) ([]owner.CgroupUse, error)
 }
 
-// Options says what to inventory, and what that may cost.
+// Options describes an inventory and limits its cost.
 type Options struct {
 	Tables Tables
 	People People
 	// Device is the name of the device.
 	Device string
 	Config
-	// MaxFill is the most completions that one use of a completion queue, by the
-	// send or the receive side of a queue pair, can have outstanding on this device;
-	// 0 if that is not known.
+	// MaxFill limits the completions that one use of a completion queue, by the send or the
+	// receive side of a queue pair, can have outstanding on this device. Zero means unknown.
 	MaxFill int64
-	// Exporter is the process of the exporter, and Own the name of its children: what
-	// these hold is nobody's use of the device, and they break queue pairs on purpose, as
-	// the children of other exporters do.
+	// Exporter is the process of the exporter, and Own the name of its children. Their objects
+	// are counted apart. They break queue pairs on purpose, as children of other exporters do.
 	Exporter int
 	Own      string
-	// Look are opened devices of which nothing should be left.
-	Look []state.Context
+	// LeakCandidates are device contexts that should have no objects left.
+	LeakCandidates []state.Context
 	// Out takes the report.
 	Out *wire.Writer
 }
 
-// Run inventories a device once and ends the report. Before it looks at anything
-// it reports what the kernel counts, for the case that it does not come to its end.
-// That the device is not there, or that the kernel does not even tell how many
-// objects it has, is told by the end of the report. An error is returned only if the report could not be
-// written or ctx ended.
+// Run inventories a device once and ends the report. It first reports the kernel's counts, in case
+// reading a table hangs. A missing device, or a kernel that does not count, is an error in the
+// end of the report. Run returns an error only if the report could not be written or ctx ended.
 func Run(ctx context.Context, o Options) error {
 	var end wire.End
 	if err := run(ctx, o); err != nil {
@@ -93,11 +89,11 @@ func run(all context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("ask which processes can be seen: %w", err)
 	}
-	// Told at once, so that it is known even if what follows hangs in the driver.
+	// The counts are known even if the driver hangs below.
 	people := newCensus(o, asking)
 	counted := newCount(o, people, index, summary)
 	for _, t := range order() {
-		counted.incomplete(newTally(t), state.IncompleteTimeout, "the inventory did not come to its end")
+		counted.incomplete(newTally(t), state.IncompleteTimeout, "the inventory did not complete")
 	}
 	if err := o.Out.Send(wire.Line{Inventory: new(counted.inventory(visible))}); err != nil {
 		return err
@@ -113,16 +109,15 @@ func run(all context.Context, o Options) error {
 }
 
 const (
-	// maxCount is the most that anything counts for. Memory regions without bounds,
-	// such as those of implicit on-demand paging, say more.
+	// maxCount limits each count. Memory regions without bounds, such as those of implicit
+	// on-demand paging, have more.
 	maxCount = 1 << 40
-	// ownersShare is the part of the budget that comes on top of it for the owners.
+	// ownersShare is the part of the budget that is added for the owners.
 	ownersShare = 8
 )
 
-// order is the order in which the tables are read: first those that tell which
-// context an object belongs to, last the one that costs the driver a query for
-// each of its rows.
+// order is the order of reading: first the tables that link objects to contexts, last the one that
+// costs the driver a query for each row.
 func order() []restrack.Type {
 	return []restrack.Type{restrack.CTX, restrack.PD, restrack.CQ, restrack.SRQ, restrack.MR, restrack.CMID, restrack.QP}
 }
@@ -140,15 +135,14 @@ func find(ctx context.Context, tables Tables, device string) (uint32, error) {
 	return 0, fmt.Errorf("find the device: %w", syscall.ENODEV)
 }
 
-// attempts is how often a table is read of which the reading fails or, so says the
-// kernel, is interrupted. A queue pair that is being destroyed makes the driver fail
-// to tell of it, and with it the reading.
+// attempts is how often a table is read if reading fails or is interrupted. A queue pair that is
+// being destroyed makes the driver fail, and with it the dump.
 const attempts = 3
 
 // errTooMany ends the reading of a table.
 var errTooMany = errors.New("too many objects")
 
-// read reads one table. An error is returned only if the device is no more.
+// read reads one table. It returns an error only if the device has been removed.
 func (s *count) read(ctx context.Context, t restrack.Type) error {
 	counted, known := s.summary[t.String()]
 	if known && counted > s.o.MaxObjects {
@@ -168,7 +162,7 @@ func (s *count) read(ctx context.Context, t restrack.Type) error {
 			return nil
 		})
 		if err == nil {
-			// A table that always shows less than is counted does not hide it by changing.
+			// A table that always shows the same number does not change.
 			if short = s.passedOver(ctx, got) && got.objects != before; !short {
 				break
 			}
@@ -185,7 +179,7 @@ func (s *count) read(ctx context.Context, t restrack.Type) error {
 		s.mark(t, state.IncompleteInterrupted, fmt.Sprintf("only %d of some %d objects were seen", got.objects, s.summary[t.String()]))
 	case err == nil:
 	case errors.Is(err, restrack.ErrInterrupted):
-		// What was seen is nearly right, and all that can be had.
+		// The objects that were seen are nearly right.
 		s.mark(t, state.IncompleteInterrupted, err.Error())
 	case errors.Is(err, errTooMany):
 		s.incomplete(got, state.IncompleteMaxObjects, fmt.Sprintf("there are more than %d objects", s.o.MaxObjects))
@@ -210,9 +204,8 @@ func (s *count) read(ctx context.Context, t restrack.Type) error {
 	return nil
 }
 
-// passedOver reports whether a reading that seems whole shows less than the kernel
-// counts, both before and after it. Where objects are destroyed meanwhile, the kernel
-// passes over others without a word: it goes on by position.
+// passedOver reports whether a dump has fewer rows than the kernel counted before and after it. If
+// objects are destroyed while it runs, the kernel skips others, because it continues by position.
 func (s *count) passedOver(ctx context.Context, got *tally) bool {
 	name := got.typ.String()
 	counted, known := s.summary[name]
@@ -232,8 +225,8 @@ func (s *count) passedOver(ctx context.Context, got *tally) bool {
 	return false
 }
 
-// confirm asks for each context that is looked for and is not among those that were
-// found: while a table changes, a reading of it can pass over a row.
+// confirm asks for each context of look that was not found, because a dump of a changing table can
+// skip a row.
 func (s *count) confirm(ctx context.Context, contexts *tally) error {
 	for id := range s.look {
 		if contexts.left[id] > 0 {

@@ -518,7 +518,7 @@ func TestLeft(t *testing.T) {
 	p := &people{all: map[int]owner.Identity{10: {}}}
 	seven, nine := state.Context{Index: index, ID: 7}, state.Context{Index: index, ID: 9}
 	i := take(t, k, p, func(o *inventory.Options) {
-		o.Look = []state.Context{seven, nine, {Index: index, ID: 11}, {Index: index + 1, ID: 8}}
+		o.LeakCandidates = []state.Context{seven, nine, {Index: index, ID: 11}, {Index: index + 1, ID: 8}}
 	}).Inventory
 	wantEqual(t, "left", i.Leftover, []state.Leftover{
 		{Context: seven, Type: "ctx", Objects: 1},
@@ -533,7 +533,7 @@ func TestLeft(t *testing.T) {
 // of the kernel proves nothing.
 func TestLeftIsConfirmed(t *testing.T) {
 	seven := state.Context{Index: index, ID: 7}
-	look := func(o *inventory.Options) { o.Look = []state.Context{seven} }
+	look := func(o *inventory.Options) { o.LeakCandidates = []state.Context{seven} }
 	k := &tables{passedOver: map[restrack.Type][]restrack.Object{restrack.CTX: {{ID: 7, HasID: true}}}}
 	i := take(t, k, new(people), look).Inventory
 	wantEqual(t, "left", i.Leftover, []state.Leftover{{Context: seven, Type: "ctx", Objects: 1}})

@@ -10,24 +10,22 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// Relatives tells which process a thread is of, and whose child that is, as package
-// owner does.
+// Relatives finds the process of a thread, and its parent, as package owner does.
 type Relatives interface {
 	Process(thread int) (int, error)
 	Parent(pid int) (int, error)
 	Identify(pid int) (owner.Identity, error)
 }
 
-// Usage says of which device it is to be told whether others use it.
+// Usage describes a device for InUse.
 type Usage struct {
-	// Tables are the kernel's, and Relatives tells of the processes in them; nil if
-	// that cannot be told.
+	// Relatives finds the processes in Tables. Nil means that processes are unknown.
 	Tables    Tables
 	Relatives Relatives
 	// Device is the name of the device.
 	Device string
-	// Exporter is the process of the exporter, and Own the name of its children: what
-	// these hold is no use by others.
+	// Exporter is the process of the exporter, and Own the name of its children. Their objects
+	// are no use by others.
 	Exporter int
 	Own      string
 }
@@ -35,22 +33,20 @@ type Usage struct {
 // errUsed ends the reading of a table.
 var errUsed = errors.New("used by others")
 
-// InUse tells whether other programs hold queue pairs on a device; nil if none does.
-// What it is not told it does not take for granted: a device is in use if the kernel
-// does not list it, or does not show all that it counts, and a queue pair of which
-// nobody knows the process is one of others. Queue pairs of the kernel are none.
+// InUse reports whether other programs hold queue pairs on a device. Nil means that none does. In
+// doubt a device is in use: if the kernel does not list it, or lists fewer objects than it counts,
+// or if the process of a queue pair is unknown. Queue pairs of the kernel do not count.
 //
-// It stops at the first that it finds. The kernel asks the driver about each queue pair
-// that it lists, so the completion queues come first: of these it knows by itself
-// whether queue pairs use them.
+// It stops at the first that it finds. The kernel asks the driver about each queue pair that it
+// lists, so the completion queues come first: the kernel itself knows whether queue pairs use them.
 func InUse(ctx context.Context, u Usage) *state.Reduced {
 	index, err := find(ctx, u.Tables, u.Device)
 	if err != nil {
-		return NotTold(err)
+		return UsageUnknown(err)
 	}
 	counts, err := u.Tables.Summary(ctx, index)
 	if err != nil {
-		return NotTold(fmt.Errorf("count the objects: %w", err))
+		return UsageUnknown(fmt.Errorf("count the objects: %w", err))
 	}
 	name, seen := "", uint64(0)
 	uses := func(o *restrack.Object) error {
@@ -70,18 +66,18 @@ func InUse(ctx context.Context, u Usage) *state.Reduced {
 	}
 	// The table of queue pairs is what decides.
 	if err != nil {
-		return NotTold(fmt.Errorf("list the queue pairs: %w", err))
+		return UsageUnknown(fmt.Errorf("list the queue pairs: %w", err))
 	}
 	for _, c := range counts {
 		if c.Name == restrack.QP.String() && seen < c.Objects {
-			return NotTold(fmt.Errorf("of %d queue pairs it lists %d", c.Objects, seen))
+			return UsageUnknown(fmt.Errorf("of %d queue pairs it lists %d", c.Objects, seen))
 		}
 	}
 	return nil
 }
 
-// Count returns how many objects of a type, as rdma(8) names it, the kernel counts on a
-// device, whoever has them.
+// Count returns the number of objects of a type, as rdma(8) names it, that the kernel counts on a
+// device.
 func Count(ctx context.Context, t Tables, device, objects string) (int64, error) {
 	index, err := find(ctx, t, device)
 	if err != nil {
@@ -99,12 +95,12 @@ func Count(ctx context.Context, t Tables, device, objects string) (int64, error)
 	return 0, fmt.Errorf("the kernel does not count objects of type %s", objects)
 }
 
-// NotTold is what InUse returns if the kernel does not tell, for the reason err.
-func NotTold(err error) *state.Reduced {
+// UsageUnknown is the result of InUse if the usage is unknown because of err.
+func UsageUnknown(err error) *state.Reduced {
 	return &state.Reduced{Reason: state.ReducedUnknown, Detail: fmt.Sprintf("the kernel does not tell who holds queue pairs: %v", err)}
 }
 
-// own tells whether a thread is one of the exporter or of a child of it.
+// own reports whether a thread belongs to the exporter or a child of it.
 func (u *Usage) own(thread int) bool {
 	if thread == 0 || u.Relatives == nil {
 		return false
@@ -120,8 +116,7 @@ func (u *Usage) own(thread int) bool {
 	return err == nil && is
 }
 
-// childOf tells whether a process is a child of the exporter: one of its processes, by
-// the name that it has.
+// childOf reports whether a process is a child of the exporter with its name.
 func childOf(r Relatives, pid, exporter int, name string) (bool, error) {
 	parent, err := r.Parent(pid)
 	if err != nil || parent == 0 || parent != exporter {
@@ -131,7 +126,7 @@ func childOf(r Relatives, pid, exporter int, name string) (bool, error) {
 	return id.Comm == name, err
 }
 
-// nameOf says which process a thread is of.
+// nameOf describes the process of a thread.
 func (u *Usage) nameOf(thread int) string {
 	if thread == 0 {
 		return "a process that the kernel does not name"

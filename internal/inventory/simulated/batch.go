@@ -8,13 +8,13 @@ import (
 	profile "rdma_exporter/verbs/simulated"
 )
 
-// batch is what one owner has on the device.
+// batch is the objects of one owner on the device.
 type batch struct {
-	// holder is nil for what is left of a process that opened the device.
+	// holder is nil for what an exited process leaked.
 	holder *profile.Holder
-	// row is what each row of the owner has: its thread, or that it is the kernel.
+	// row has the fields of every row: the thread, or that the kernel is the owner.
 	row restrack.Object
-	// objects is how many there are of each type, and first the id of the first.
+	// objects is the number of each type, and first the id of the first.
 	objects, first map[restrack.Type]uint32
 	// queuePairs are the first of the queue pairs; the rest are ready to send.
 	queuePairs []profile.QueuePairs
@@ -22,14 +22,13 @@ type batch struct {
 	length     uint64
 }
 
-// Sizes that a profile leaves out.
+// Defaults for sizes that a profile leaves out.
 const (
 	usualEntries = 256
 	usualLength  = 4096
 )
 
-// held returns what a holder has at a moment. Its ids follow those that are given
-// already.
+// held returns the objects of a holder at a moment. Their ids follow those in next.
 func held(h *profile.Holder, invisible bool, now time.Time, next map[restrack.Type]uint32) batch {
 	b := batch{
 		holder: h, queuePairs: h.QueuePairs, objects: make(map[restrack.Type]uint32),
@@ -50,7 +49,7 @@ func held(h *profile.Holder, invisible bool, now time.Time, next map[restrack.Ty
 	return b
 }
 
-// leaked returns what is left of a process that opened the device.
+// leaked returns the objects that an exited process left in a context.
 func leaked(objects map[string]int, context uint32, next map[restrack.Type]uint32) batch {
 	b := batch{objects: make(map[restrack.Type]uint32), entries: usualEntries, length: usualLength}
 	for _, t := range restrack.Types() {
@@ -63,8 +62,7 @@ func leaked(objects map[string]int, context uint32, next map[restrack.Type]uint3
 	return b
 }
 
-// grown returns how much of what is added in the course of an hour is there at a
-// moment.
+// grown returns how much of the growth of an hour has happened at a moment.
 func grown(perHour int, shape string, now time.Time) int {
 	since, whole := now.Sub(now.Truncate(time.Hour)), time.Hour
 	switch shape {
@@ -81,7 +79,7 @@ func grown(perHour int, shape string, now time.Time) int {
 	return int(int64(perHour) * min(since, whole).Milliseconds() / whole.Milliseconds())
 }
 
-// complete adds what the objects cannot be without.
+// complete adds objects that the others depend on.
 func (b *batch) complete() {
 	n := b.objects
 	if n[restrack.QP] > 0 {
@@ -95,7 +93,7 @@ func (b *batch) complete() {
 	}
 }
 
-// number gives the objects ids, which begin with 1.
+// number assigns ids, which begin with 1.
 func (b *batch) number(next map[restrack.Type]uint32) {
 	b.first = make(map[restrack.Type]uint32)
 	for t, n := range b.objects {
@@ -104,7 +102,6 @@ func (b *batch) number(next map[restrack.Type]uint32) {
 	}
 }
 
-// object returns the i-th object of a type.
 func (b *batch) object(t restrack.Type, i uint32) restrack.Object {
 	o := b.row
 	o.Type, o.ID, o.HasID = t, b.first[t]+i, true
@@ -127,8 +124,8 @@ func (b *batch) object(t restrack.Type, i uint32) restrack.Object {
 	return o
 }
 
-// parent returns the id of that object of a type on which the i-th of another is
-// built. The kernel tells it of what programs have only.
+// parent returns the id of the object of a type on which the i-th of another is built. The kernel
+// reports it only for objects of programs.
 func (b *batch) parent(t restrack.Type, i uint32) (id uint32, known bool) {
 	if b.row.Kernel {
 		return 0, false
@@ -136,8 +133,8 @@ func (b *batch) parent(t restrack.Type, i uint32) (id uint32, known bool) {
 	return b.first[t] + i%b.objects[t], true
 }
 
-// users returns how many uses there are of the i-th CQ. Each queue pair uses one
-// for what it sends and one for what it receives.
+// users returns the number of uses of the i-th CQ. Each queue pair uses one for sending and one for
+// receiving.
 func (b *batch) users(i uint32) uint64 {
 	uses, queues := 2*uint64(b.objects[restrack.QP]), uint64(b.objects[restrack.CQ])
 	n := uses / queues
@@ -147,7 +144,6 @@ func (b *batch) users(i uint32) uint64 {
 	return n
 }
 
-// queuePair returns type and state of the i-th queue pair.
 func (b *batch) queuePair(i uint32) (typ, state string) {
 	for _, q := range b.queuePairs {
 		if i < uint32(q.Objects) {

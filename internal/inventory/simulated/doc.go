@@ -1,12 +1,11 @@
-// Package simulated has the kernel's tables of a simulated device, and the processes
-// that they name: all that an inventory reads, made from the profile of the device.
+// Package simulated has the kernel's tables of a simulated device, and the processes in them: all
+// that an inventory reads, made from the profile of the device.
 //
-// The tables are those of one moment. They are made anew by each process that reads
-// them, and hold what the profile says is held, and what is left of processes that
-// opened the device, if the profile has it leak. What a process that is still there
-// has opened and created is not in them: nothing connects it with the one that reads.
+// The tables are those of one moment. Each process that reads them makes them again. They hold what
+// the profile declares, and what exited processes leaked, if the profile has leaks. Objects of
+// processes that still run are not in them, because nothing connects these with the reader.
 //
-// Of a row there is what an inventory looks at. It is there where the kernel tells
-// it, too: no protection domain of what the kernel itself has, no context of a
-// connection id, no thread of what is another pid namespace's.
+// Rows have the fields that an inventory reads, where the kernel reports them, too: no protection
+// domain of the kernel's own objects, no context of a connection id, and no thread in another PID
+// namespace.
 package simulated

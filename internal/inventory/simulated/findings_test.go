@@ -20,7 +20,7 @@ func dev(t *testing.T, p *profile.Profile, device string, look []state.Context, 
 	i := slices.IndexFunc(p.Devices, func(d profile.DeviceProfile) bool { return d.Name == device })
 	l := p.Devices[i].Limits
 	run := take(t, simulated.New(p, device, noon(), look), device, func(o *inventory.Options) {
-		o.Look, o.MaxFill = look, int64(max(l.MaxQPWR, l.MaxSRQWR))
+		o.LeakCandidates, o.MaxFill = look, int64(max(l.MaxQPWR, l.MaxSRQWR))
 		for _, fault := range p.Devices[i].Resources.Incomplete {
 			if fault == profile.TableTimeout {
 				o.Budget = duration(t, "20ms")

@@ -62,7 +62,7 @@ func take(t *testing.T, h *simulated.Host, device string, change func(*inventory
 // inventoryOf is take, of the device sim0 at noon.
 func inventoryOf(t *testing.T, resources string, look ...state.Context) *state.Inventory {
 	t.Helper()
-	run := take(t, simulated.New(parse(t, resources), "sim0", noon(), look), "sim0", func(o *inventory.Options) { o.Look = look })
+	run := take(t, simulated.New(parse(t, resources), "sim0", noon(), look), "sim0", func(o *inventory.Options) { o.LeakCandidates = look })
 	if run.Error != "" || run.Inventory == nil {
 		t.Fatalf("error %q, inventory %v", run.Error, run.Inventory)
 	}

@@ -9,32 +9,29 @@ import (
 	profile "rdma_exporter/verbs/simulated"
 )
 
-// index is the kernel's number of the device. There is no other in the tables.
-const index = 1
+const (
+	// index is the kernel's number of the only device.
+	index = 1
+	// firstContext is above the ids of all contexts of holders.
+	firstContext = 1 << 24
+)
 
-// firstContext is above the ids of all contexts of holders, which are in the
-// profile's bounds.
-const firstContext = 1 << 24
-
-// Context returns what the kernel calls the device when a process has opened it.
-// It differs from process to process, as long as their numbers do.
+// Context returns the context of a process that has opened the device.
 func Context(pid int) state.Context {
 	return state.Context{Index: index, ID: firstContext + uint32(pid)}
 }
 
-// Host is the host of one simulated device: it implements inventory.Tables and
-// inventory.People. It does not change, and can be used by any number of goroutines
-// at once.
+// Host is the host of one simulated device. It implements inventory.Tables and inventory.People. It
+// is immutable, and safe for concurrent use.
 type Host struct {
-	// device is nil for one that the kernel does not know.
+	// device is nil if the kernel does not know it.
 	device  *profile.DeviceProfile
 	batches []batch
 }
 
-// New returns the host of a device of a profile, which must be valid, at a moment.
-// look are the contexts of processes that have ended, the oldest first: of those
-// the device may have leaked something. A device that is not in the profile is in
-// no table, and nor is one that vanishes.
+// New returns the host of a device of a profile, which must be valid, at a moment. look are the
+// contexts of exited processes, the oldest first, which may have leaked objects. A device that is
+// not in the profile, or vanishes, is in no table.
 func New(p *profile.Profile, device string, now time.Time, look []state.Context) *Host {
 	i := slices.IndexFunc(p.Devices, func(d profile.DeviceProfile) bool { return d.Name == device })
 	if i < 0 || p.Devices[i].Vanish {
@@ -52,7 +49,7 @@ func New(p *profile.Profile, device string, now time.Time, look []state.Context)
 	return h
 }
 
-// left returns the contexts of which something is left.
+// left returns the contexts with leaked objects.
 func left(l profile.Leak, look []state.Context) []uint32 {
 	leaks := false
 	for _, n := range l.Objects {

@@ -314,7 +314,7 @@ func FuzzInventory(f *testing.F) {
 			one := &profile.Profile{Devices: []profile.DeviceProfile{d}}
 			look := []state.Context{simulated.Context(1), {Index: 1, ID: 1}}
 			run := take(t, simulated.New(one, d.Name, noon().Add(duration(t, "17m3s")), look), d.Name, func(o *inventory.Options) {
-				o.MaxObjects, o.Look, o.Budget = 100, look, duration(t, "20ms")
+				o.MaxObjects, o.LeakCandidates, o.Budget = 100, look, duration(t, "20ms")
 			})
 			if run.Error == "" && run.Inventory == nil {
 				t.Errorf("neither an inventory nor an error of\n%s", text)

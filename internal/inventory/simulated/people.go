@@ -16,8 +16,8 @@ func (h *Host) SeesAllPIDs() (bool, error) {
 	return h.device == nil || !h.device.Resources.PIDsInvisible, nil
 }
 
-// Process returns the process of a thread, which is its only one. The error matches
-// owner.ErrGone if there is none.
+// Process returns the process of a thread, which is its only one. The error matches owner.ErrGone
+// if there is none.
 func (h *Host) Process(thread int) (pid int, err error) {
 	if _, err := h.of(thread); err != nil {
 		return 0, err
@@ -25,15 +25,15 @@ func (h *Host) Process(thread int) (pid int, err error) {
 	return thread, nil
 }
 
-// Parent returns the parent of a process: none, for no process of a profile is a child
-// of the exporter. The error matches owner.ErrGone if there is no such process.
+// Parent returns 0, because no process of a profile is a child of the exporter. The error matches
+// owner.ErrGone if there is no such process.
 func (h *Host) Parent(pid int) (parent int, err error) {
 	_, err = h.of(pid)
 	return 0, err
 }
 
-// Identify tells who a process is. As package owner does, it leaves no bytes that
-// are not UTF-8. The error matches owner.ErrGone if there is none.
+// Identify returns the identity of a process, in valid UTF-8 as package owner does. The error
+// matches owner.ErrGone if there is none.
 func (h *Host) Identify(pid int) (owner.Identity, error) {
 	b, err := h.of(pid)
 	if err != nil {
@@ -44,8 +44,7 @@ func (h *Host) Identify(pid int) (owner.Identity, error) {
 	return id, nil
 }
 
-// Memlock returns the memory that a process holds in place. The error matches
-// owner.ErrGone if there is none.
+// Memlock returns the locked memory of a process. The error matches owner.ErrGone if there is none.
 func (h *Host) Memlock(pid int) (owner.Memlock, error) {
 	b, err := h.of(pid)
 	if err != nil {
@@ -55,7 +54,7 @@ func (h *Host) Memlock(pid int) (owner.Memlock, error) {
 	return owner.Memlock{Pinned: cmp.Or(m.Pinned, b.registered()), Locked: m.Locked, Limit: cmp.Or(m.Limit, -1)}, nil
 }
 
-// registered returns the length of all memory regions, or the largest number.
+// registered returns the length of all memory regions, limited to math.MaxInt64.
 func (b *batch) registered() int64 {
 	over, bytes := bits.Mul64(uint64(b.objects[restrack.MR]), b.length)
 	if over > 0 || bytes > math.MaxInt64 {
@@ -64,8 +63,8 @@ func (b *batch) registered() int64 {
 	return int64(bytes)
 }
 
-// RDMAController returns what the RDMA controller counts and allows for a cgroup,
-// which is nothing unless the profile limits it.
+// RDMAController returns the counts and limits of a cgroup. There are none unless the profile
+// limits it.
 func (h *Host) RDMAController(cgroup string) ([]owner.CgroupUse, error) {
 	limits := make(map[string]int)
 	var handles, objects int64
@@ -85,7 +84,7 @@ func (h *Host) RDMAController(cgroup string) ([]owner.CgroupUse, error) {
 			switch t {
 			case restrack.CTX:
 				handles += int64(n)
-			case restrack.CMID: // made by the connection manager, which does not count
+			case restrack.CMID: // The kernel does not count them.
 			default:
 				objects += int64(n)
 			}
@@ -106,7 +105,7 @@ func (h *Host) RDMAController(cgroup string) ([]owner.CgroupUse, error) {
 	return uses, nil
 }
 
-// of returns what a process holds that the exporter sees.
+// of returns the objects of a process that the exporter sees.
 func (h *Host) of(pid int) (*batch, error) {
 	for i := range h.batches {
 		b := &h.batches[i]
@@ -117,5 +116,4 @@ func (h *Host) of(pid int) (*batch, error) {
 	return nil, fmt.Errorf("process %d: %w", pid, owner.ErrGone)
 }
 
-// text returns a name as package owner does.
 func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

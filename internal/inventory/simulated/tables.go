@@ -18,8 +18,7 @@ func (h *Host) Devices(ctx context.Context) ([]restrack.Device, error) {
 	return []restrack.Device{{Index: index, Name: h.device.Name}}, ctx.Err()
 }
 
-// Summary returns how many objects of each type there are, save of those types of
-// which there is no table.
+// Summary returns the number of objects of each type that has a table.
 func (h *Host) Summary(ctx context.Context, device uint32) ([]restrack.Count, error) {
 	if err := h.known(device); err != nil {
 		return nil, err
@@ -38,8 +37,8 @@ func (h *Host) Summary(ctx context.Context, device uint32) ([]restrack.Count, er
 	return counts, ctx.Err()
 }
 
-// Dump visits each object of a type. The object is Dump's, and another at each call.
-// If the profile has the table hang, Dump never returns, not even if ctx ends.
+// Dump visits each object of a type. The object is valid during the call. If the table hangs by the
+// profile, Dump never returns, not even if ctx ends.
 func (h *Host) Dump(ctx context.Context, device uint32, t restrack.Type, visit func(*restrack.Object) error) error {
 	if err := h.ask(device, t); err != nil {
 		return err
@@ -66,14 +65,14 @@ func (h *Host) Dump(ctx context.Context, device uint32, t restrack.Type, visit f
 	return ctx.Err()
 }
 
-// Get returns one object. The error matches ENOENT if there is none with that id.
+// Get returns one object. The error matches ENOENT if there is none with this id.
 func (h *Host) Get(ctx context.Context, device uint32, t restrack.Type, id uint32) (restrack.Object, error) {
 	if err := h.ask(device, t); err != nil {
 		return restrack.Object{}, err
 	}
 	for i := range h.batches {
 		b := &h.batches[i]
-		// What is before the first wraps around, and is no less than there are.
+		// Ids before the first wrap around, and are too large.
 		if n := id - b.first[t]; n < b.objects[t] {
 			return b.object(t, n), ctx.Err()
 		}
@@ -81,7 +80,6 @@ func (h *Host) Get(ctx context.Context, device uint32, t restrack.Type, id uint3
 	return restrack.Object{}, fmt.Errorf("%s %d: %w", t, id, syscall.ENOENT)
 }
 
-// known returns an error if there is no such device.
 func (h *Host) known(device uint32) error {
 	if h.device == nil || device != index {
 		return fmt.Errorf("device %d: %w", device, syscall.ENODEV)
@@ -89,8 +87,7 @@ func (h *Host) known(device uint32) error {
 	return nil
 }
 
-// ask returns an error if the kernel would not begin to answer, and does not return
-// if it would neither.
+// ask returns the error with which the kernel answers. If it would hang, ask does not return.
 func (h *Host) ask(device uint32, t restrack.Type) error {
 	if err := h.known(device); err != nil {
 		return err
@@ -101,7 +98,7 @@ func (h *Host) ask(device uint32, t restrack.Type) error {
 	case profile.TableFailed:
 		return fmt.Errorf("the table of %s: %w", t, syscall.EIO)
 	case profile.TableHang:
-		// Rather than wait for nothing, which the runtime would take for a deadlock.
+		// The runtime would report a wait without a timer as a deadlock.
 		for {
 			time.Sleep(time.Hour)
 		}
@@ -109,5 +106,5 @@ func (h *Host) ask(device uint32, t restrack.Type) error {
 	return nil
 }
 
-// fault returns how reading a table goes wrong; empty if it does not.
+// fault returns how reading a table fails. Empty means that it does not.
 func (h *Host) fault(t restrack.Type) string { return h.device.Resources.Incomplete[t.String()] }
