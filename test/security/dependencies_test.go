@@ -21,27 +21,26 @@ import (
 
 const (
 	root = "../.."
-	// document tells of the dependencies, and begin and end are around the part of it
-	// that is written by -update.
+	// document describes the dependencies. -update writes the part between begin and end.
 	document = root + "/docs/dependencies.md"
 	begin    = "<!-- What follows is written by make generate. -->"
 	end      = "<!-- Here ends what is written by make generate. -->"
 )
 
-// pkg is a package as go list tells of it.
+// pkg is a package as printed by go list.
 type pkg struct {
 	ImportPath string
 	Imports    []string
 	Module     *module
 }
 
-// module is a module as go list tells of it.
+// module is a module as printed by go list.
 type module struct {
 	Path, Version, Dir string
 	Main               bool
 }
 
-// list returns the packages that go list names.
+// list returns the packages that go list prints.
 func list(t *testing.T, args ...string) []pkg {
 	t.Helper()
 	var stderr bytes.Buffer
@@ -65,14 +64,13 @@ func list(t *testing.T, args ...string) []pkg {
 	}
 }
 
-// exporter returns the packages that the exporter is built of.
 func exporter(t *testing.T) []pkg {
 	t.Helper()
 	dependOnSource(t)
 	return list(t, "./cmd/rdma_exporter")
 }
 
-// tags returns all build tags of this module, as make lint has them, with commas between.
+// tags returns all build tags of this module from the Makefile, with commas between.
 func tags(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "Makefile"))
@@ -86,9 +84,8 @@ func tags(t *testing.T) string {
 	return string(line[1])
 }
 
-// dependOnSource makes the test's result depend on the source of this module. go test
-// keeps a result until something changes that the test has looked at, and what go list
-// looks at is none of that.
+// dependOnSource makes the cached result of the test depend on the source of this module. go test
+// does not notice the files that go list reads.
 func dependOnSource(t *testing.T) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -106,35 +103,29 @@ func dependOnSource(t *testing.T) {
 	}
 }
 
-// modules returns the modules of packages, save this one, and by whom each is imported.
-func modules(packages []pkg) (of map[string]module, importers map[string][]string) {
-	of, importers = make(map[string]module), make(map[string][]string)
+// modules returns the modules of packages without this one, and the paths of those that this one
+// imports.
+func modules(packages []pkg) (of map[string]module, direct map[string]bool) {
+	of, direct = make(map[string]module), make(map[string]bool)
 	home := make(map[string]string)
 	for _, p := range packages {
-		if p.Module != nil {
+		if p.Module != nil && !p.Module.Main {
 			home[p.ImportPath] = p.Module.Path
-			if !p.Module.Main {
-				of[p.Module.Path] = *p.Module
-			}
+			of[p.Module.Path] = *p.Module
 		}
 	}
 	for _, p := range packages {
 		for _, imported := range p.Imports {
-			to := home[imported]
-			if from := home[p.ImportPath]; of[to].Path != "" && from != to && from != "" && !slices.Contains(importers[to], from) {
-				importers[to] = append(importers[to], from)
+			if to := home[imported]; to != "" && p.Module != nil && p.Module.Main {
+				direct[to] = true
 			}
 		}
 	}
-	for _, froms := range importers {
-		slices.Sort(froms)
-	}
-	return of, importers
+	return of, direct
 }
 
-// licence returns the SPDX expression of the licences that a module comes with, those
-// of what it has taken in from elsewhere too. An error tells that there is none, or one
-// that is not known here.
+// licence returns the SPDX expression of all licences in a module. It is an error if there is none,
+// or an unknown one.
 func licence(m module) (string, error) {
 	name := regexp.MustCompile(`(?i)^(licen[cs]e|copying)`)
 	found := make(map[string]bool)
@@ -189,70 +180,52 @@ func licencesIn(text string) []string {
 	return in
 }
 
-// own is this module in the column of importers.
-const own = "rdma_exporter"
-
-// TestModules makes sure that docs/dependencies.md has each module that the exporter is
-// built of, with its version, its licence and who imports it, and says of each that this
-// module imports itself why; and of those that only tests use.
-func TestModules(t *testing.T) {
-	of, importers := modules(exporter(t))
-	if len(of) == 0 {
-		t.Fatal("go list names no module")
-	}
-	var table strings.Builder
-	row := func(m module, of string) {
+// byLicence returns a list of modules with their versions, an item for each licence.
+func byLicence(t *testing.T, of map[string]module) string {
+	t.Helper()
+	items := make(map[string]string)
+	for _, path := range slices.Sorted(maps.Keys(of)) {
+		m := of[path]
 		l, err := licence(m)
 		if err != nil {
 			t.Error(err)
 		}
-		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", m.Path, m.Version, l, of)
+		items[l] += fmt.Sprintf(", `%s` %s", m.Path, m.Version)
 	}
-	table.WriteString("| module in the exporter | version | licence | imported by |\n|---|---|---|---|\n")
-	for _, path := range slices.Sorted(maps.Keys(of)) {
-		from := slices.Clone(importers[path])
-		for i, f := range from {
-			if f == own {
-				f = "the exporter itself"
-			}
-			from[i] = strings.TrimPrefix(f, "github.com/")
-		}
-		row(of[path], strings.Join(from, ", "))
+	var list strings.Builder
+	for _, l := range slices.Sorted(maps.Keys(items)) {
+		fmt.Fprintf(&list, "- %s: %s\n", l, strings.TrimPrefix(items[l], ", "))
+	}
+	return list.String()
+}
+
+// TestModules verifies that docs/dependencies.md has the version and licence of each module of the
+// exporter and of the tests, and a reason for each module that the exporter imports itself.
+func TestModules(t *testing.T) {
+	of, direct := modules(exporter(t))
+	if len(of) == 0 {
+		t.Fatal("go list names no module")
 	}
 	tests, _ := modules(list(t, "-test", "-tags", tags(t), "./..."))
-	table.WriteString("\n| module of tests only | version | licence | |\n|---|---|---|---|\n")
-	for _, path := range slices.Sorted(maps.Keys(tests)) {
-		if _, ok := of[path]; !ok {
-			row(tests[path], "")
-		}
-	}
-
+	maps.DeleteFunc(tests, func(path string, _ module) bool { return of[path].Path != "" })
 	b, err := os.ReadFile(document)
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden.CheckPart(t, document, begin, end, "\n"+table.String()+"\n")
+	golden.CheckPart(t, document, begin, end, "\nIn the exporter:\n\n"+byLicence(t, of)+"\nIn tests only:\n\n"+byLicence(t, tests)+"\n")
 
-	// Each dependency of one's own has its reason, and none that has gone has one.
-	var told, direct []string
+	var explained []string
 	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| [^|]+ \\| [^|]+ \\|$").FindAllStringSubmatch(strings.SplitN(string(b), begin, 2)[0], -1) {
-		told = append(told, m[1])
+		explained = append(explained, m[1])
 	}
-	for path := range of {
-		if slices.Contains(importers[path], own) {
-			direct = append(direct, path)
-		}
-	}
-	slices.Sort(told)
-	slices.Sort(direct)
-	if !slices.Equal(told, direct) {
-		t.Errorf("%s has reasons for %q, and the exporter imports %q", document, told, direct)
+	slices.Sort(explained)
+	if imported := slices.Sorted(maps.Keys(direct)); !slices.Equal(explained, imported) {
+		t.Errorf("%s has reasons for %q, and the exporter imports %q", document, explained, imported)
 	}
 }
 
-// TestNothingElse makes sure that what could be asked over HTTP for the inner state of a
-// Go program is not in the exporter, or not reachable. That no path leads there is told
-// by the tests of package web.
+// TestNothingElse verifies that the exporter has no package that serves the inner state of a Go
+// program over HTTP. The tests of package web verify that no path leads to such pages.
 func TestNothingElse(t *testing.T) {
 	packages := exporter(t)
 	c := 0
@@ -267,18 +240,13 @@ func TestNothingElse(t *testing.T) {
 				t.Errorf("%s has C", p.ImportPath)
 			}
 		}
-		// These register themselves with the default multiplexer of package http, which
-		// serves nobody.
-		if slices.Contains([]string{"expvar", "golang.org/x/net/trace"}, p.ImportPath) {
-			t.Logf("%s is in the exporter", p.ImportPath)
-		}
 	}
 	if c != 1 {
 		t.Errorf("%d packages have C, want one", c)
 	}
 }
 
-// TestLicencesIn makes sure that a licence is told from others.
+// TestLicencesIn verifies that unknown and missing licences are errors.
 func TestLicencesIn(t *testing.T) {
 	mpl := "Mozilla Public License Version 2.0"
 	if got := licencesIn(mpl); got != nil {
