@@ -66,7 +66,7 @@ type testGroup struct {
 	} `yaml:"promql_expr_test"`
 }
 
-// metrics returns the names of all metrics for which there is input.
+// metrics returns the names of the input series.
 func (g *testGroup) metrics() map[string]bool {
 	names := make(map[string]bool)
 	for _, s := range g.InputSeries {
@@ -76,7 +76,6 @@ func (g *testGroup) metrics() map[string]bool {
 	return names
 }
 
-// rules returns the rules of a file, in order.
 func rules(t *testing.T, path string) []rule {
 	t.Helper()
 	var file ruleFile
@@ -91,7 +90,6 @@ func rules(t *testing.T, path string) []rule {
 	return all
 }
 
-// testFiles returns the paths of the tests.
 func testFiles(t *testing.T) []string {
 	t.Helper()
 	paths, err := filepath.Glob("testdata/*.yaml")
@@ -101,7 +99,6 @@ func testFiles(t *testing.T) []string {
 	return paths
 }
 
-// testGroups returns the tests of all files.
 func testGroups(t *testing.T) []testGroup {
 	t.Helper()
 	var all []testGroup
@@ -131,14 +128,13 @@ func read(t *testing.T, path string) []byte {
 	return data
 }
 
-// TestPromtool has promtool judge the rules and run their tests.
+// TestPromtool lets promtool check the rules and run their tests.
 func TestPromtool(t *testing.T) {
 	run := func(promtool, name string, args ...string) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cmd := exec.CommandContext(t.Context(), promtool, args...)
-			// It lives for seconds, of which a fifth would go into collecting its garbage,
-			// and a quarter into waking threads for what one does alone.
+			// It lives for seconds: it needs no garbage collector and no second thread.
 			cmd.Env = append(os.Environ(), "GOGC=800", "GOMAXPROCS=1")
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
@@ -154,8 +150,8 @@ func TestPromtool(t *testing.T) {
 	run(native, "native histograms", "test", "rules", "testdata/native/recording.yaml")
 }
 
-// TestGroups makes sure that the groups can be told from those of others, and that the
-// tests evaluate them in order: promtool does so in any.
+// TestGroups verifies that the names of the groups have the exporter's prefix, and that the tests evaluate them in
+// order. By default promtool takes any order.
 func TestGroups(t *testing.T) {
 	groups := make(map[string][]string)
 	seen := make(map[string]bool)
@@ -183,30 +179,27 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestRecordingRules makes sure that each rule is named level:metric:operations, and
-// that a test compares its values.
+// TestRecordingRules verifies that each rule is named level:metric:operations, and that a test compares its values.
 func TestRecordingRules(t *testing.T) {
 	level := regexp.MustCompile(`^[a-z]+(_[a-z]+)*:rdma_[a-z_]+:[a-z0-9_]+$`)
-	tests := testGroups(t)
+	compared := make(map[string]bool)
+	for _, g := range testGroups(t) {
+		for _, e := range g.PromqlExprTest {
+			for _, name := range parse(t, e.Expr).Metrics() {
+				compared[name] = compared[name] || len(e.ExpSamples) > 0
+			}
+		}
+	}
 	for _, r := range rules(t, recordingFile) {
 		if !level.MatchString(r.Record) {
 			t.Errorf("the name %q is not level:metric:operations", r.Record)
 		}
-		tested := slices.ContainsFunc(tests, func(g testGroup) bool {
-			for _, e := range g.PromqlExprTest {
-				if len(e.ExpSamples) > 0 && slices.Contains(metricsOf(t, e.Expr), r.Record) {
-					return true
-				}
-			}
-			return false
-		})
-		if !tested {
+		if !compared[r.Record] {
 			t.Errorf("no test compares the values of %s", r.Record)
 		}
 	}
 }
 
-// TestAlerts makes sure that each alert has what it needs to be understood.
 func TestAlerts(t *testing.T) {
 	name := regexp.MustCompile(`^RDMA([A-Z]+[a-z]+)+$`)
 	dashboard := regexp.MustCompile(`^d/(rdma-fleet|rdma-device|rdma-resources)\?var-job=\{\{ \$labels\.job \| urlquery \}\}(&var-(instance|device)=\{\{ \$labels\.(instance|device) \| urlquery \}\})*$`)
@@ -240,8 +233,8 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestKeepFiring makes sure that alerts about devices of which somebody is notified go
-// on while the exporter is restarted. What a restart may mend ends with it.
+// TestKeepFiring verifies that alerts about devices that notify continue while the exporter is restarted. Those that a
+// restart may fix end with it.
 func TestKeepFiring(t *testing.T) {
 	var file ruleFile
 	decode(t, alertsFile, &file)
@@ -258,9 +251,8 @@ func TestKeepFiring(t *testing.T) {
 	}
 }
 
-// TestAlertTests makes sure that there is a test in which each alert fires, and one in
-// which it does not although it has all that it needs, and that what people read is
-// well formed.
+// TestAlertTests verifies that each alert has a test in which it fires, and one in which it has all its metrics and
+// does not fire, and that the annotations are well formed.
 func TestAlertTests(t *testing.T) {
 	expr := make(map[string]string)
 	for _, r := range rules(t, recordingFile) {
@@ -307,18 +299,10 @@ func TestAlertTests(t *testing.T) {
 	}
 }
 
-// metricsOf returns the metrics that an expression names.
-func metricsOf(t *testing.T, expression string) []string {
-	t.Helper()
-	e := parse(t, expression)
-	return e.Metrics()
-}
-
-// needed returns the metrics of the exporter that an expression comes down to. One that
-// is recorded may hand on what it told before.
+// needed returns the metrics of the exporter on which an expression depends. A recording rule may use its own past.
 func needed(t *testing.T, expression string, recorded map[string]string) []string {
 	var names []string
-	for _, name := range metricsOf(t, expression) {
+	for _, name := range parse(t, expression).Metrics() {
 		e, ok := recorded[name]
 		if !ok {
 			names = append(names, name)
@@ -331,7 +315,6 @@ func needed(t *testing.T, expression string, recorded map[string]string) []strin
 	return names
 }
 
-// readable fails the test if annotations show that a template went wrong.
 func readable(t *testing.T, where string, annotations map[string]string) {
 	t.Helper()
 	for key, text := range annotations {

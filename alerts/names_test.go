@@ -1,6 +1,7 @@
 package alerts_test
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,18 +16,16 @@ const (
 	processStart = "process_start_time_seconds"
 )
 
-// parse lists the names in an expression.
-func parse(t *testing.T, expr string) promql.Expression {
+func parse(t *testing.T, expr string) *promql.Expression {
 	t.Helper()
 	e, err := promql.Parse(expr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return e
+	return &e
 }
 
-// documented returns the labels of each metric in docs/reference/metrics.md, those of its target
-// included.
+// documented returns the labels of each metric in docs/reference/metrics.md, with those of its target.
 func documented(t *testing.T) map[string][]string {
 	t.Helper()
 	row := regexp.MustCompile("(?m)^\\| `(rdma_[a-z0-9_]+)` \\| [^|]*\\| ([a-z]+)[^|]*\\|([^|]*)\\|")
@@ -38,15 +37,10 @@ func documented(t *testing.T) map[string][]string {
 		for _, l := range name.FindAllStringSubmatch(m[3], -1) {
 			labels = append(labels, l[1])
 		}
-		switch m[2] {
-		case "histogram":
-			all[m[1]], all[m[1]+"_bucket"] = labels, append(slices.Clone(labels), "le")
+		all[m[1]] = labels
+		if m[2] == "histogram" || m[2] == "summary" {
 			all[m[1]+"_sum"], all[m[1]+"_count"] = labels, labels
-		case "summary":
-			all[m[1]] = labels
-			all[m[1]+"_sum"], all[m[1]+"_count"] = labels, labels
-		default:
-			all[m[1]] = labels
+			all[m[1]+"_bucket"] = append(slices.Clone(labels), "le")
 		}
 	}
 	if len(all) < 50 {
@@ -55,8 +49,7 @@ func documented(t *testing.T) map[string][]string {
 	return all
 }
 
-// TestNames makes sure that each metric and label in the rules, their texts and their
-// tests is one that the exporter has.
+// TestNames verifies that the exporter has each metric and label in the rules, their texts and their tests.
 func TestNames(t *testing.T) {
 	known := documented(t)
 	labels := make(map[string]bool)
@@ -68,13 +61,10 @@ func TestNames(t *testing.T) {
 	all := append(rules(t, recordingFile), rules(t, alertsFile)...)
 	for _, r := range all {
 		if r.Record != "" {
-			known[r.Record] = []string{"job", "instance"}
-			for name := range labels {
-				known[r.Record] = append(known[r.Record], name)
-			}
+			known[r.Record] = slices.Collect(maps.Keys(labels))
 		}
 	}
-	selects := func(where string, e promql.Expression, more ...string) {
+	selects := func(where string, e *promql.Expression, more ...string) {
 		t.Helper()
 		for _, s := range e.Selectors {
 			if known[s.Metric] == nil {
@@ -82,9 +72,8 @@ func TestNames(t *testing.T) {
 				continue
 			}
 			for _, m := range s.Matchers {
-				l := m.Label
-				if !slices.Contains(known[s.Metric], l) && !slices.Contains(more, l) {
-					t.Errorf("%s: %s has no label %s", where, s.Metric, l)
+				if !slices.Contains(append(more, known[s.Metric]...), m.Label) {
+					t.Errorf("%s: %s has no label %s", where, s.Metric, m.Label)
 				}
 			}
 		}
@@ -114,8 +103,7 @@ func TestNames(t *testing.T) {
 	}
 	for _, g := range testGroups(t) {
 		for _, s := range g.InputSeries {
-			// Of the labels that a target may have besides, the tests use two: one that
-			// stays, and one that changes.
+			// Two more labels of targets: one that stays, and one that changes.
 			selects(g.Name, parse(t, s.Series), "rack", "pod")
 		}
 	}

@@ -27,7 +27,7 @@ func TestRunbook(t *testing.T) {
 		}
 		delete(sections, r.Alert)
 		for _, part := range []string{"**Meaning:** ", "**Confirm by hand:** ", "**What to do:** "} {
-			if !strings.Contains(text, "\n- "+part) {
+			if !strings.Contains("\n"+text, "\n- "+part) {
 				t.Errorf("%s: the section %s has no line that begins with %q", runbookFile, r.Alert, part)
 			}
 		}
@@ -37,8 +37,7 @@ func TestRunbook(t *testing.T) {
 	}
 }
 
-// TestRunbookNames makes sure that what the runbook names is there: alerts, metrics and
-// flags. What it links to, the tests of all pages look for.
+// TestRunbookNames verifies that the alerts, metrics and flags in the runbook exist. test/docs checks the links.
 func TestRunbookNames(t *testing.T) {
 	text := string(read(t, runbookFile))
 	known := make(map[string]bool)
