@@ -401,11 +401,7 @@ func TestHardwareOnce(t *testing.T) {
 			if h := dev.Hardware; (h != nil && h.Stuck != nil) != tc.stuck {
 				t.Errorf("stuck: %+v", h)
 			}
-			var missing []state.Kind
-			if dev.OutOfTime != nil {
-				missing = dev.OutOfTime.Kinds
-			}
-			wantEqual(t, "what there was no time for", missing, tc.missing)
+			wantEqual(t, "what there was no time for", missingOf(dev), tc.missing)
 			if child.release != nil {
 				close(child.release)
 				synctest.Wait()

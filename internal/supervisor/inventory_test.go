@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -249,34 +250,6 @@ func TestLeakIsSoonLookedFor(t *testing.T) {
 	}
 }
 
-// TestInventoryStuck follows a child of the inventory that cannot be killed.
-func TestInventoryStuck(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		unkillable := scriptUnkillable()
-		inventory := func(_ string, n int) script {
-			if n == 1 {
-				return unkillable
-			}
-			return inventorying(0, state.Inventory{Index: 1})
-		}
-		b := newInventoryBench(t, always(scriptOK(time.Second)), inventory, nil, "a")
-		r := stateOf(t, b.after(10*time.Minute+30*time.Second), "a").Resources
-		if r.Stuck == nil || r.Stuck.PID == 0 || r.Inventory == nil {
-			t.Fatalf("resources %+v, want a child that is stuck", r)
-		}
-		if s := stateOf(t, b.Snapshot(), "a").Stuck; s != nil {
-			t.Errorf("a run of the probes is stuck, too: %+v", s)
-		}
-		wantEqual(t, "inventories", len(b.kids.startsOf(inventoryOf("a"))), 2)
-		wantEqual(t, "runs of the probes", len(b.kids.startsOf("a")), 11)
-		close(unkillable.release)
-		r = stateOf(t, b.after(5*time.Minute), "a").Resources
-		if r.Stuck != nil || r.Last.Outcome != state.OutcomeOK {
-			t.Errorf("resources %+v after the end of the child", r)
-		}
-	})
-}
-
 // TestInventoryStuckOfVanished makes sure that a child of the inventory that cannot be killed
 // keeps nobody but inventories from a device that vanishes and comes back, and is shown
 // all the while.
@@ -290,7 +263,9 @@ func TestInventoryStuckOfVanished(t *testing.T) {
 			return inventorying(0, state.Inventory{Index: 1})
 		}
 		b := newInventoryBench(t, always(scriptOK(time.Second)), inventory, nil, "a")
-		b.after(2 * time.Minute)
+		b.after(2*time.Minute + 30*time.Second)
+		wantEqual(t, "probe runs", len(b.kids.startsOf("a")), 3)
+		wantEqual(t, "stuck probe runs", stateOf(t, b.Snapshot(), "a").Stuck, (*state.Stuck)(nil))
 		shown := func(present bool) {
 			t.Helper()
 			a := stateOf(t, b.Snapshot(), "a")
@@ -357,33 +332,6 @@ func TestInventoryOfVanished(t *testing.T) {
 	})
 }
 
-// TestOrphans makes sure that the time since which there are ownerless objects is
-// that of an unbroken series of inventories.
-func TestOrphans(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		some := []state.TypeCount{{Type: "qp", Objects: 1}}
-		found := []state.Inventory{
-			{PIDsVisible: true, Ownerless: some},
-			{PIDsVisible: true, Ownerless: some},
-			{PIDsVisible: true},
-			{PIDsVisible: true, Ownerless: some},
-			{Ownerless: some},
-		}
-		inventory := func(_ string, n int) script { return inventorying(0, found[min(n, len(found)-1)]) }
-		b := newInventoryBench(t, always(scriptOK(time.Second)), inventory, nil, "a")
-		b.start()
-		began := time.Now()
-		for i, want := range []time.Time{began, began, {}, began.Add(3 * time.Minute), {}} {
-			if i > 0 {
-				b.after(time.Minute)
-			}
-			if got := stateOf(t, b.Snapshot(), "a").Resources.OrphanedSince; !got.Equal(want) {
-				t.Errorf("inventory %d: orphaned since %v, want %v", i, got, want)
-			}
-		}
-	})
-}
-
 // TestSamples makes sure that what the inventories of an hour counted is kept, and what a
 // child without an inventory leaves is nothing.
 func TestSamples(t *testing.T) {
@@ -407,4 +355,33 @@ func TestSamples(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestOrphans verifies that the time since which there are ownerless objects is that of an
+// unbroken series of inventories that could tell.
+func TestOrphans(t *testing.T) {
+	t.Parallel()
+	some := []state.TypeCount{{Type: "qp", Objects: 1}}
+	blind := []state.Incomplete{{Type: "pd", Reason: state.IncompleteTimeout}}
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	var r *state.Resources
+	for n, tt := range []struct {
+		found state.Inventory
+		since int // the number of the inventory; −1 for none
+	}{
+		{state.Inventory{PIDsVisible: true, Ownerless: some}, 0},
+		{state.Inventory{PIDsVisible: true, Ownerless: some}, 0},
+		{state.Inventory{PIDsVisible: true, Incomplete: blind}, 0},
+		{state.Inventory{PIDsVisible: true}, -1},
+		{state.Inventory{PIDsVisible: true, Ownerless: some}, 4},
+		{state.Inventory{Ownerless: some}, -1},
+	} {
+		minute := func(n int) time.Time { return at.Add(time.Duration(n) * time.Minute) }
+		r = resources(r, &state.Run{Kind: state.KindInventory, Started: minute(n), Inventory: &tt.found})
+		var want time.Time
+		if tt.since >= 0 {
+			want = minute(tt.since)
+		}
+		wantEqual(t, fmt.Sprint("orphaned since, inventory ", n), r.OrphanedSince, want)
+	}
 }

@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,42 +86,6 @@ func TestOnceProbesOnly(t *testing.T) {
 			t.Error(err)
 		}
 		wantEqual(t, "what the sink was told", b.sink.told(), []string{"a failed"})
-	})
-}
-
-// Many devices wait for their turn, those that hang among them, and each has it.
-func TestOnceIsBounded(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		const n = 20
-		var devices []string
-		for i := range n {
-			devices = append(devices, fmt.Sprintf("d%02d", i))
-		}
-		probes := func(device string, _ int) script {
-			if device < "d05" {
-				return scriptHang()
-			}
-			return scriptOK(time.Second)
-		}
-		_, judge, inventory := onceOK(time.Second)
-		b := newOnceBench(t, probes, judge, inventory, func(c *Config) { c.Concurrency = 3 }, devices...)
-		if _, err := b.once(t.Context()); err != nil {
-			t.Error(err)
-		}
-		b.kids.check(t)
-		// Inventories have slots of their own.
-		if b.kids.most > 3+inventoryConcurrency {
-			t.Errorf("%d children ran at the same time", b.kids.most)
-		}
-		for _, device := range devices {
-			want := state.OutcomeOK
-			if device < "d05" {
-				want = state.OutcomeTimeout
-			}
-			wantEqual(t, "outcomes of "+device, outcomes(b.sink.runs(device)), []state.Outcome{want})
-			wantEqual(t, "contract runs of "+device, b.verdicts(device), []string{"x", "holds"})
-			wantEqual(t, "inventory of "+device, b.sink.count(inventoryOf(device)), 1)
-		}
 	})
 }
 
@@ -267,87 +230,6 @@ func TestOnceInterrupted(t *testing.T) {
 	}
 }
 
-// A child that cannot be killed does not keep it from ending either.
-func TestOnceInterruptedWhileStuck(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		_, judge, inventory := onceOK(0)
-		s := scriptUnkillable()
-		b := newOnceBench(t, always(s), judge, inventory, func(c *Config) { c.Concurrency = 1 }, "a", "b")
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		took, err := b.once(ctx)
-		if !errors.Is(err, context.DeadlineExceeded) || took != 3500*time.Millisecond {
-			t.Errorf("it took %v and ended with %v", took, err)
-		}
-		wantEqual(t, "children", len(b.kids.order), 1)
-		close(s.release)
-		synctest.Wait()
-		b.kids.check(t)
-	})
-}
-
-// A device that vanishes meanwhile is in the snapshot, as one that is gone.
-func TestOnceVanished(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		probes, judge, inventory := onceOK(time.Second)
-		b := newOnceBench(t, probes, judge, inventory, nil, "a", "b")
-		go func() {
-			time.Sleep(1500 * time.Millisecond)
-			b.host(nil, "b", "c")
-		}()
-		if _, err := b.once(t.Context()); err != nil {
-			t.Error(err)
-		}
-		b.kids.check(t)
-		wantEqual(t, "devices", names(b.Snapshot()), []string{"a", "b"})
-		for device, present := range map[string]bool{"a": false, "b": true} {
-			dev := stateOf(t, b.Snapshot(), device)
-			if dev.Present != present || dev.Last == nil || dev.Contracts == nil {
-				t.Errorf("%s: %+v", device, dev)
-			}
-		}
-	})
-}
-
-func TestOnceWithoutDevices(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name string
-		err  error
-	}{{"none", nil}, {"unknown", errors.New("permission denied")}} {
-		subtest(t, c.name, func(t *testing.T) {
-			probes, judge, inventory := onceOK(0)
-			b := newOnceBench(t, probes, judge, inventory, nil)
-			b.host(c.err)
-			if _, err := b.once(t.Context()); err != nil {
-				t.Error(err)
-			}
-			s := b.Snapshot()
-			wantEqual(t, "devices", names(s), []string(nil))
-			wantEqual(t, "discovery error", s.DiscoveryError != "", c.err != nil)
-			wantEqual(t, "ready", s.Ready, c.err == nil)
-		})
-	}
-}
-
-// That the devices cannot be listed any more at the end takes nothing away.
-func TestOnceCannotLookAgain(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		probes, judge, inventory := onceOK(time.Second)
-		b := newOnceBench(t, probes, judge, inventory, nil, "a")
-		go func() {
-			time.Sleep(1500 * time.Millisecond)
-			b.host(errors.New("permission denied"))
-		}()
-		if _, err := b.once(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if s := b.Snapshot(); !stateOf(t, s, "a").Present || s.DiscoveryError != "" {
-			t.Errorf("snapshot %+v", s)
-		}
-	})
-}
-
 // planning has a child of a contract run say first what it sets out to judge.
 func planning(s script, names ...string) script {
 	var b strings.Builder
@@ -409,11 +291,7 @@ func TestOnceWithin(t *testing.T) {
 			}
 			wantEqual(t, "the outcome of the probes", outcome, c.probes)
 			wantEqual(t, "the verdicts", b.verdicts("a"), c.verdicts)
-			var missing []state.Kind
-			if dev.OutOfTime != nil {
-				missing = dev.OutOfTime.Kinds
-			}
-			wantEqual(t, "what there was no time for", missing, c.missing)
+			wantEqual(t, "what there was no time for", missingOf(dev), c.missing)
 		})
 	}
 }
@@ -426,119 +304,69 @@ type deaf struct {
 
 func (d deaf) done() <-chan struct{} { return d.hung }
 func (d deaf) kill()                 { <-d.hung }
-func (d deaf) exit() exit            { return exit{} }
 
-// blockedSink is a sink that does not return for one kind of run.
-type blockedSink struct {
+// blocked is an observer that does not return for contract runs.
+type blocked struct {
 	*recorder
-	kind state.Kind
 	hung <-chan struct{}
 }
 
-func (b blockedSink) Observe(run *state.Run) {
-	if run.Kind == b.kind {
+func (b blocked) Observe(run *state.Run) {
+	if run.Kind == state.KindContract {
 		<-b.hung
 	}
-	b.recorder.Observe(run)
 }
 
-// It is done in time even if what takes no time as a rule never returns.
+// TestOnceWithinWhateverHangs verifies that it is done in time even if something never returns
+// that usually takes no time.
 func TestOnceWithinWhateverHangs(t *testing.T) {
 	t.Parallel()
 	all := []state.Kind{state.KindProbe, state.KindContract, state.KindInventory}
-	deafOn := func(name string) func(*inventoryBench, <-chan struct{}) {
-		return func(b *inventoryBench, hung <-chan struct{}) {
-			b.launch = func(c Command, out io.WriteCloser) process {
-				p := b.kids.launch(c, out)
-				if cmp.Or(c.Name, c.Path) == name {
-					go func() { <-hung; p.kill() }()
-					return deaf{p, hung}
-				}
-				return p
-			}
-		}
-	}
 	for _, c := range []struct {
-		name    string
-		config  func(c *Config, hung <-chan struct{})
-		change  func(b *inventoryBench, hung <-chan struct{})
-		unknown bool // whether there are devices
-		probed  bool
+		name   string
+		change func(b *inventoryBench, hung <-chan struct{})
+		// unknown is true if there is no list of devices.
+		unknown bool
 		missing []state.Kind
 	}{
-		{
-			name: "the list of devices", unknown: true,
-			config: func(c *Config, hung <-chan struct{}) {
-				c.Discover = func() ([]string, error) { <-hung; return []string{"a"}, nil }
-			},
-		},
-		{
-			name: "the list of devices at the end", probed: true,
-			config: func(c *Config, hung <-chan struct{}) {
-				first := true
-				c.Discover = func() ([]string, error) {
-					if !first {
-						<-hung
-					}
-					first = false
-					return []string{"a"}, nil
+		{"the list of devices", func(b *inventoryBench, hung <-chan struct{}) {
+			b.cfg.Discover = func() ([]string, error) { <-hung; return nil, nil }
+		}, true, nil},
+		{"the list of devices at the end", func(b *inventoryBench, hung <-chan struct{}) {
+			calls := 0
+			b.cfg.Discover = func() ([]string, error) {
+				if calls++; calls > 1 {
+					<-hung
 				}
-			},
-		},
-		{
-			name: "a sink that takes the probes", missing: all,
-			config: func(c *Config, hung <-chan struct{}) {
-				c.Observers = []Observer{blockedSink{newRecorder(), state.KindProbe, hung}}
-			},
-		},
-		{
-			name: "a sink that takes the contracts", probed: true, missing: all[1:],
-			config: func(c *Config, hung <-chan struct{}) {
-				c.Observers = []Observer{blockedSink{newRecorder(), state.KindContract, hung}}
-			},
-		},
-		{
-			name: "a sink that takes the inventory", probed: true, missing: all[2:],
-			config: func(c *Config, hung <-chan struct{}) {
-				c.Observers = []Observer{blockedSink{newRecorder(), state.KindInventory, hung}}
-			},
-		},
-		{
-			name: "the start of a child", probed: true, missing: all[2:],
-			change: func(b *inventoryBench, hung <-chan struct{}) {
-				b.launch = func(_ Command, out io.WriteCloser) process { return unstarted{out: out, ended: hung} }
-			},
-		},
-		{name: "a child of the probes", missing: all, change: deafOn("a")},
-		{name: "a child of the contracts", probed: true, missing: all[1:], change: deafOn(judgingOf("a"))},
-		{name: "a child of the inventory", probed: true, missing: all[2:], change: deafOn(inventoryOf("a"))},
+				return []string{"a"}, nil
+			}
+		}, false, nil},
+		{"an observer", func(b *inventoryBench, hung <-chan struct{}) {
+			b.cfg.Observers = []Observer{blocked{newRecorder(), hung}}
+		}, false, all[1:]},
+		{"the start of a child", func(b *inventoryBench, hung <-chan struct{}) {
+			b.launch = func(_ Command, out io.WriteCloser) process { return unstarted{out: out, ended: hung} }
+		}, false, all[2:]},
+		{"a kill", func(b *inventoryBench, hung <-chan struct{}) {
+			b.launch = func(c Command, out io.WriteCloser) process {
+				p := b.kids.launch(c, out)
+				go func() { <-hung; p.kill() }()
+				return deaf{p, hung}
+			}
+		}, false, all},
 	} {
 		subtest(t, c.name, func(t *testing.T) {
-			const most = 8 * time.Second
 			hung := make(chan struct{})
 			probes, judge, inventory := onceOK(time.Second)
-			b := newOnceBench(t, probes, judge, inventory, func(cfg *Config) {
-				cfg.Within = most
-				if c.config != nil {
-					c.config(cfg, hung)
-				}
-			}, "a")
-			if c.change != nil {
-				c.change(b, hung)
-			}
-			if took, err := b.once(t.Context()); err != nil || took > most {
+			b := newOnceBench(t, probes, judge, inventory, func(cfg *Config) { cfg.Within = 8 * time.Second }, "a")
+			c.change(b, hung)
+			if took, err := b.once(t.Context()); err != nil || took > 8*time.Second {
 				t.Errorf("it took %v and ended with %v", took, err)
 			}
 			last := b.Snapshot()
 			wantEqual(t, "that devices could not be listed", last.DiscoveryError != "", c.unknown)
 			if !c.unknown {
-				dev := stateOf(t, last, "a")
-				wantEqual(t, "whether the probes are known", dev.Last != nil, c.probed)
-				var missing []state.Kind
-				if dev.OutOfTime != nil {
-					missing = dev.OutOfTime.Kinds
-				}
-				wantEqual(t, "what there was no time for", missing, c.missing)
+				wantEqual(t, "missing", missingOf(stateOf(t, last, "a")), c.missing)
 			}
 			close(hung)
 			synctest.Wait()
@@ -549,30 +377,47 @@ func TestOnceWithinWhateverHangs(t *testing.T) {
 	}
 }
 
-// However many devices hang, the others that wait for their turn are told of.
-func TestOnceWithinOfMany(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		_, judge, inventory := onceOK(time.Second)
-		b := newOnceBench(t, always(scriptHang()), judge, inventory, func(c *Config) { c.Within, c.Concurrency = 20*time.Second, 1 }, "a", "b", "c", "d")
-		took, err := b.once(t.Context())
-		if err != nil || took > 20*time.Second {
-			t.Errorf("it took %v and ended with %v", took, err)
-		}
-		b.kids.check(t)
-		untried := 0
-		for _, device := range []string{"a", "b", "c", "d"} {
-			dev := stateOf(t, b.Snapshot(), device)
-			switch {
-			case dev.Last == nil && dev.OutOfTime != nil:
-				untried++
-			case dev.Last == nil || dev.Last.Outcome != state.OutcomeTimeout:
-				t.Errorf("of %s is known %+v", device, dev)
+// missingOf returns the kinds of run for which there was no time.
+func missingOf(dev state.DeviceState) []state.Kind {
+	if dev.OutOfTime == nil {
+		return nil
+	}
+	return dev.OutOfTime.Kinds
+}
+
+// TestOnceDevicesChange verifies what a second look at the devices changes: one that has vanished
+// stays as not present, and if they cannot be listed, none has.
+func TestOnceDevicesChange(t *testing.T) {
+	t.Parallel()
+	cannot := errors.New("permission denied")
+	for _, c := range []struct {
+		name          string
+		first, second error
+		then          []string
+		want          string
+	}{
+		{"none vanishes", nil, nil, []string{"a", "b", "c"}, "a true b true "},
+		{"one vanishes", nil, nil, []string{"b"}, "a false b true "},
+		{"they cannot be listed any more", nil, cannot, nil, "a true b true "},
+		{"they cannot be listed", cannot, cannot, nil, ""},
+	} {
+		subtest(t, c.name, func(t *testing.T) {
+			probes, judge, inventory := onceOK(time.Second)
+			b := newOnceBench(t, probes, judge, inventory, nil, "a", "b")
+			b.host(c.first, "a", "b")
+			time.AfterFunc(1500*time.Millisecond, func() { b.host(c.second, c.then...) })
+			if _, err := b.once(t.Context()); err != nil {
+				t.Error(err)
 			}
-		}
-		if untried == 0 {
-			t.Error("there was time for all of them")
-		}
-	})
+			var got strings.Builder
+			for _, dev := range b.Snapshot().Devices {
+				fmt.Fprint(&got, dev.Name, " ", dev.Present, " ")
+			}
+			wantEqual(t, "devices", got.String(), c.want)
+			wantEqual(t, "discovery error", b.Snapshot().DiscoveryError != "", c.first != nil)
+			time.Sleep(time.Second)
+		})
+	}
 }
 
 // Devices that hang leave the time to those that do not.

@@ -188,35 +188,6 @@ func TestRunsFollowInterval(t *testing.T) {
 	})
 }
 
-func TestRunLongerThanInterval(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		b := newBench(t, always(scriptOK(7*time.Second)), func(c *Config) { c.Interval = 5 * time.Second }, "a")
-		b.after(15 * time.Second)
-		const pause = 500 * time.Millisecond
-		wantEqual(t, "starts", b.kids.startsOf("a"), []time.Duration{0, 7*time.Second + pause, 14*time.Second + 2*pause})
-	})
-}
-
-func TestJitter(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		random float64
-		want   []time.Duration
-	}{
-		{0, []time.Duration{0, 54 * time.Second, 108 * time.Second}},
-		{0.5, []time.Duration{100 * time.Millisecond, 60100 * time.Millisecond, 120100 * time.Millisecond}},
-		{1, []time.Duration{200 * time.Millisecond, 66200 * time.Millisecond, 132200 * time.Millisecond}},
-	}
-	for _, tt := range tests {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, always(scriptOK(time.Second)), func(c *Config) { c.Jitter = 0.1 }, "a")
-			b.random = func() float64 { return tt.random }
-			b.after(140 * time.Second)
-			wantEqual(t, "starts", b.kids.startsOf("a"), tt.want)
-		})
-	}
-}
-
 func TestBackoffAndRecovery(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		next := func(_ string, n int) script {
@@ -270,29 +241,6 @@ func TestStateOfFailingDevice(t *testing.T) {
 	})
 }
 
-func TestBackoffFunction(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		most time.Duration
-		n    int
-		want time.Duration
-	}{
-		{8, 0, 1},
-		{8, 1, 2},
-		{8, 2, 4},
-		{8, 3, 8},
-		{8, 4, 8},
-		{8, 1 << 30, 8},
-		{7, 3, 7},
-		{1, 5, 1},
-		{1<<63 - 1, 1 << 30, 1<<63 - 1},
-	} {
-		if got := backoff(1, tt.most, tt.n); got != tt.want {
-			t.Errorf("backoff(1, %d, %d) = %d, want %d", tt.most, tt.n, got, tt.want)
-		}
-	}
-}
-
 func TestConcurrency(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		b := newBench(t, always(scriptOK(4*time.Second)), func(c *Config) { c.Concurrency = 2 }, "a", "b", "c", "d", "e")
@@ -304,45 +252,6 @@ func TestConcurrency(t *testing.T) {
 			if n := b.sink.count(d); n < 29 || n > 30 {
 				t.Errorf("%d runs on %s", n, d)
 			}
-		}
-	})
-}
-
-// Children come in the order in which their devices were due.
-func TestFairness(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		b := newBench(t, always(scriptOK(4*time.Second)), func(c *Config) {
-			c.Concurrency = 1
-			c.Interval = time.Second
-		}, "a", "b", "c", "d")
-		b.after(10 * time.Minute)
-		order := b.kids.order
-		for i := 4; i < len(order); i++ {
-			if order[i] != order[i-4] {
-				t.Fatalf("out of turn: %v", order[:i+1])
-			}
-		}
-	})
-}
-
-// A device that hangs takes its timeout away from the others ever more rarely.
-func TestHungDeviceLeavesRoom(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		b := newBench(t, func(device string, _ int) script {
-			if device == "hung" {
-				return scriptHang()
-			}
-			return scriptOK(time.Second)
-		}, func(c *Config) {
-			c.Concurrency = 1
-			c.Interval, c.Timeout, c.Backoff = 30*time.Second, 30*time.Second, 4*time.Minute
-		}, "good", "hung")
-		b.after(time.Hour)
-		if n := b.sink.count("good"); n < 100 {
-			t.Errorf("%d runs on the good device, want nearly 120", n)
-		}
-		if n := b.sink.count("hung"); n < 10 || n > 20 {
-			t.Errorf("%d runs on the hung device", n)
 		}
 	})
 }
@@ -584,19 +493,6 @@ func TestStuck(t *testing.T) {
 	})
 }
 
-func TestStuckAfterGarbage(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		child := scriptUnkillable()
-		child.output += "garbage\n"
-		b := newBench(t, always(child), nil, "a")
-		a := stateOf(t, b.after(5*time.Second), "a")
-		if a.Stuck == nil || a.Last.Outcome != state.OutcomeCrashed || !strings.Contains(a.Last.Error, "garbage") || a.Last.Verb != "ibv_destroy_cq" {
-			t.Errorf("state %+v, last %+v", a, a.Last)
-		}
-		close(child.release)
-	})
-}
-
 func TestStuckAndVanished(t *testing.T) {
 	t.Parallel()
 	for _, when := range []string{"vanishes while probed", "vanishes while stuck"} {
@@ -638,21 +534,6 @@ func TestStuckAndVanished(t *testing.T) {
 			wantEqual(t, "told", b.sink.told()[observed:], []string{"a forgotten", "a ok"})
 		})
 	}
-}
-
-func TestStuckAndVanishedForEver(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		child := scriptUnkillable()
-		b := newBench(t, always(child), nil, "a")
-		b.start()
-		b.host(nil)
-		b.after(time.Minute)
-		close(child.release)
-		if snap := b.after(0); len(snap.Devices) != 0 {
-			t.Errorf("devices %+v", snap.Devices)
-		}
-		wantEqual(t, "told", b.sink.told(), []string{"a forgotten"})
-	})
 }
 
 // Run ends although a child cannot be killed, whether that is known before or
@@ -705,26 +586,5 @@ func TestStartFails(t *testing.T) {
 			t.Errorf("state %+v, last %+v", a, a.Last)
 		}
 		wantEqual(t, "warnings", b.logs("Run on device failed"), 1)
-	})
-}
-
-func TestSnapshotDuringRuns(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		b := newBench(t, always(scriptOK(time.Millisecond)), func(c *Config) { c.Interval = 100 * time.Millisecond }, "a", "b", "c")
-		b.start()
-		var readers sync.WaitGroup
-		for range 4 {
-			readers.Go(func() {
-				for range 200 {
-					for _, d := range b.Snapshot().Devices {
-						if d.Last != nil && d.Last.Device != d.Name {
-							t.Errorf("run of %s at %s", d.Last.Device, d.Name)
-						}
-					}
-					time.Sleep(time.Millisecond)
-				}
-			})
-		}
-		readers.Wait()
 	})
 }
