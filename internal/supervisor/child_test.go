@@ -17,87 +17,77 @@ import (
 	"rdma_exporter/internal/wire"
 )
 
-// runBehaviour runs one real child.
-func runBehaviour(t *testing.T, cfg Config) result {
+// newShell returns a supervisor whose children run a script, and leave their ids in the folder.
+func newShell(t *testing.T, script string, timeout time.Duration) (s *Supervisor, pids string) {
 	t.Helper()
+	cfg := testConfig()
+	pids = t.TempDir()
+	cfg.Command = func(state.Kind, string, wire.Request) Command { return shell(script, pids) }
+	cfg.Timeout, cfg.KillGrace = timeout, patience
 	s, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	res := s.runChild(t.Context(), probeTask(s))
-	if res.left != nil {
-		t.Fatalf("child %d was left", res.left.pid())
-	}
-	return res
+	return s, pids
 }
 
-// probeTask is what a child does that probes rxe0.
-func probeTask(s *Supervisor) task {
+// probe runs one child that probes rxe0.
+func probe(ctx context.Context, s *Supervisor) result {
 	w := newWorker(s, "rxe0")
-	return w.task(&w.probes)
+	return s.runChild(ctx, w.task(&w.probes))
 }
+
+// Parts of scripts: lines of reports, and the ends of children.
+const (
+	sayBegin = `echo '{"begin":"ibv_create_cq"}'; `
+	sayWhole = sayBegin + `echo '{"call":{"verb":"ibv_create_cq","ns":1}}'; echo '{"device":{"transport":"InfiniBand"}}'; echo '{"end":{}}'; `
+	hang     = `exec sleep 1000`
+	spawn    = `sleep 1000 & : >"$0/$!"; `
+)
 
 func TestRunChild(t *testing.T) {
 	t.Parallel()
-	// The timeout comes true in each child that hangs, so it starts short. It must
-	// be long enough for the child to start, and to begin its verb, which nobody can
-	// promise: where it was not, the test tries again with a longer one.
+	// The timeout comes true in each child that hangs, so it starts short. If it was not long
+	// enough for the child to begin its verb, the test tries again with a longer one.
 	const short = time.Second
-	tests := []struct {
-		behaviour string
-		timeout   time.Duration
-		outcome   state.Outcome
-		verb      string
-		// errs are parts of the error; empty for none.
+	for name, tt := range map[string]struct {
+		script  string
+		timeout time.Duration
+		outcome state.Outcome
+		verb    string
+		// errs are parts of the error. Empty means no error.
 		errs []string
 		// stderr is part of what is kept of the standard error.
 		stderr string
 	}{
-		{behaviour: "ok", outcome: state.OutcomeOK},
-		{behaviour: "slow", outcome: state.OutcomeOK},
-		{behaviour: "stderr-ok", outcome: state.OutcomeOK, stderr: "yes\n"},
-		{behaviour: "grandchild", outcome: state.OutcomeOK},
-		{behaviour: "grandchild-escaped", outcome: state.OutcomeOK},
-		{behaviour: "failed", outcome: state.OutcomeFailed, errs: []string{"cq: medium: ibv_create_cq: ENOMEM: no room"}},
-		{behaviour: "garbage", outcome: state.OutcomeCrashed, verb: "ibv_create_cq", errs: []string{"no report", "line 2", "Segmentation fault"}},
-		{behaviour: "truncated", outcome: state.OutcomeCrashed, verb: "ibv_create_qp", errs: []string{"exit status 0", "line 2 is cut off"}},
-		{behaviour: "no-end", outcome: state.OutcomeCrashed, verb: "ibv_destroy_cq", errs: []string{"exit status 0", "ends before its last line"}},
-		{behaviour: "long-line", outcome: state.OutcomeCrashed, errs: []string{"no report", "too large", "line 1"}},
-		{behaviour: "hang", timeout: short, outcome: state.OutcomeTimeout, verb: "ibv_destroy_cq", errs: []string{"in ibv_destroy_cq"}},
-		{behaviour: "hang-after-end", timeout: short, outcome: state.OutcomeTimeout, errs: []string{"timed out after "}},
-		{behaviour: "hang-closed", timeout: short, outcome: state.OutcomeTimeout, verb: "ibv_destroy_qp", errs: []string{"timed out after "}},
-		{behaviour: "ignore-sigterm", timeout: short, outcome: state.OutcomeTimeout, verb: "ibv_destroy_srq", errs: []string{"timed out after "}},
-		{behaviour: "grandchild-hang", timeout: short, outcome: state.OutcomeTimeout, verb: "ibv_create_cq", errs: []string{"timed out after "}},
-		{behaviour: "grandchild-no-end", outcome: state.OutcomeCrashed, verb: "ibv_create_cq", errs: []string{"exit status 0", "ends before its last line"}},
-		{behaviour: "abort", outcome: state.OutcomeCrashed, verb: "ibv_create_srq", errs: []string{"before the end of its report: killed by SIGABRT: assertion failed"}, stderr: "assertion failed\n"},
-		{behaviour: "go-abort", outcome: state.OutcomeCrashed, verb: "ibv_create_srq", errs: []string{"exit status 2: SIGABRT: abort"}, stderr: "goroutine"},
-		{behaviour: "exit3", outcome: state.OutcomeCrashed, verb: "ibv_modify_qp", errs: []string{"before the end of its report: exit status 3: out of luck"}, stderr: "out of luck\n"},
-		{behaviour: "panic", outcome: state.OutcomeCrashed, verb: "ibv_query_device", errs: []string{"exit status 2: panic: all is lost"}, stderr: "main_test.go"},
-		{behaviour: "stderr", outcome: state.OutcomeCrashed, errs: []string{"exit status 1: ", "…"}, stderr: "last line\uFFFD\n"},
-		{behaviour: "end-exit3", outcome: state.OutcomeCrashed, errs: []string{"after its report: exit status 3"}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.behaviour, func(t *testing.T) {
+		"ok":                   {sayWhole, patience, state.OutcomeOK, "", nil, ""},
+		"much on stderr":       {`yes | head -c 1000000 >&2; ` + sayWhole, patience, state.OutcomeOK, "", nil, "y\n"},
+		"leaves a process":     {spawn + sayWhole, patience, state.OutcomeOK, "", nil, ""},
+		"failed":               {`echo '{"probe":{"name":"cq","status":"failed","failures":[{"subject":{"object":"cq","profile":"medium"},"verb":"ibv_create_cq","errno":"ENOMEM","message":"no room"}]}}'; echo '{"end":{}}'`, patience, state.OutcomeFailed, "", []string{"cq: medium: ibv_create_cq: ENOMEM: no room"}, ""},
+		"garbage":              {sayBegin + `echo Segmentation fault; ` + hang, patience, state.OutcomeCrashed, "ibv_create_cq", []string{"no report", "line 2", "Segmentation fault"}, ""},
+		"cut off":              {sayBegin + `printf '{"call":{"ver'`, patience, state.OutcomeCrashed, "ibv_create_cq", []string{"exit status 0", "line 2 is cut off"}, ""},
+		"no end":               {sayBegin, patience, state.OutcomeCrashed, "ibv_create_cq", []string{"exit status 0", "ends before its last line"}, ""},
+		"long line":            {`exec cat /dev/zero`, patience, state.OutcomeCrashed, "", []string{"no report", "too large", "line 1"}, ""},
+		"hangs":                {sayBegin + hang, short, state.OutcomeTimeout, "ibv_create_cq", []string{"timed out after ", "in ibv_create_cq"}, ""},
+		"hangs at the end":     {sayWhole + hang, short, state.OutcomeTimeout, "", []string{"timed out after "}, ""},
+		"closes and hangs":     {sayBegin + hang + ` >&-`, short, state.OutcomeTimeout, "ibv_create_cq", []string{"timed out after "}, ""},
+		"two hang":             {sayBegin + spawn + hang, short, state.OutcomeTimeout, "ibv_create_cq", []string{"timed out after "}, ""},
+		"aborts":               {sayBegin + `ulimit -c 0; echo assertion failed >&2; kill -ABRT $$`, patience, state.OutcomeCrashed, "ibv_create_cq", []string{"before the end of its report: killed by SIGABRT: assertion failed"}, "assertion failed\n"},
+		"exits":                {sayBegin + `echo out of luck >&2; exit 3`, patience, state.OutcomeCrashed, "ibv_create_cq", []string{"before the end of its report: exit status 3: out of luck"}, "out of luck\n"},
+		"unprintable":          {`yes | head -c 1000000 >&2; printf 'the\033[31m last line\377\n' >&2; exit 1`, patience, state.OutcomeCrashed, "", []string{"exit status 1: ", "last line"}, "last line\uFFFD\n"},
+		"exits after a report": {sayWhole + `exit 3`, patience, state.OutcomeCrashed, "", []string{"after its report: exit status 3"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pids := t.TempDir()
-			cfg := testConfig()
-			cfg.Command = childCommand(tt.behaviour, pids)
-			if tt.timeout != 0 {
-				cfg.Timeout = tt.timeout
-			}
-			cfg.KillGrace = patience
-			t.Cleanup(func() { killAll(pidsIn(t, pids)) })
+			s, pids := newShell(t, tt.script, tt.timeout)
 			begin := time.Now()
-			res := runBehaviour(t, cfg)
-			for cfg.Timeout < patience && tooShort(res.run, tt.verb) {
-				cfg.Timeout *= 4
-				res = runBehaviour(t, cfg)
+			res := probe(t.Context(), s)
+			for s.cfg.Timeout < patience && (res.run.Verb != tt.verb || res.run.Error == errNotStarted.Error()) {
+				s.cfg.Timeout *= 4
+				res = probe(t.Context(), s)
 			}
 			run := res.run
-			if run == nil {
-				t.Fatal("the run was given up")
-			}
-			if run.Outcome != tt.outcome || run.Verb != tt.verb {
+			if run.Outcome != tt.outcome || run.Verb != tt.verb || res.left != nil {
 				t.Errorf("outcome %q in verb %q, want %q in %q (%s)", run.Outcome, run.Verb, tt.outcome, tt.verb, run.Error)
 			}
 			if len(tt.errs) == 0 && run.Error != "" {
@@ -117,110 +107,52 @@ func TestRunChild(t *testing.T) {
 			if run.Kind != state.KindProbe || run.Device != "rxe0" || run.Started.Before(begin) || run.Duration <= 0 {
 				t.Errorf("%s of device %q, started %v, took %v", run.Kind, run.Device, run.Started, run.Duration)
 			}
-			if !strings.HasPrefix(tt.behaviour, "grandchild") || tt.behaviour == "grandchild" || tt.behaviour == "grandchild-hang" {
-				for _, pid := range pidsIn(t, pids) {
-					eventually(t, "nothing of the child is left", func() bool { return !lives(pid) })
-				}
-			}
+			awaitNone(t, pids)
 		})
-	}
-}
-
-// tooShort reports whether a run was killed before it came to a verb, or to its start.
-func tooShort(run *state.Run, verb string) bool {
-	return run != nil && (run.Outcome == state.OutcomeTimeout && run.Verb != verb || run.Error == errNotStarted.Error())
-}
-
-// killAll ends what escaped from its process group on purpose.
-func killAll(pids []int) {
-	for _, pid := range pids {
-		if lives(pid) {
-			_ = unix.Kill(pid, unix.SIGKILL)
-		}
 	}
 }
 
 func TestRunChildReadsReport(t *testing.T) {
 	t.Parallel()
-	cfg := testConfig()
-	cfg.Command = childCommand("burn", "")
-	run := runBehaviour(t, cfg).run
-	if run.Info == nil || run.Info.Firmware != "1.2.3" || len(run.Probes) != 1 || len(run.Calls) != 1 {
+	s, _ := newShell(t, `i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done; `+sayWhole, patience)
+	run := probe(t.Context(), s).run
+	if run.Info == nil || run.Info.Transport != "InfiniBand" || len(run.Calls) != 1 {
 		t.Errorf("run %+v", run)
 	}
 	if run.CPU <= 0 {
-		t.Errorf("the child used %v of processor time", run.CPU)
-	}
-}
-
-func TestRunChildPassesArgumentsAndInput(t *testing.T) {
-	t.Parallel()
-	cfg := testConfig()
-	cfg.Command = func(state.Kind, string, wire.Request) Command {
-		c := childCommand("echo", "")(state.KindProbe, "--help; $(true) \"'\n*", wire.Request{})
-		c.Stdin = []byte("the settings")
-		return c
-	}
-	run := runBehaviour(t, cfg).run
-	// The reader makes a space of the newline in what the child echoes.
-	if run.Info == nil || run.Info.Transport != "the settings" || run.Info.Firmware != "--device=--help; $(true) \"' *" {
-		t.Errorf("the child was given %+v (%s)", run.Info, run.Error)
-	}
-}
-
-func TestRunChildWithLargeUnreadInput(t *testing.T) {
-	t.Parallel()
-	cfg := testConfig()
-	cfg.Command = func(state.Kind, string, wire.Request) Command {
-		c := childCommand("ok", "")(state.KindProbe, "rxe0", wire.Request{})
-		c.Stdin = make([]byte, 4<<20)
-		return c
-	}
-	if run := runBehaviour(t, cfg).run; run.Outcome != state.OutcomeOK {
-		t.Errorf("outcome %q: %s", run.Outcome, run.Error)
+		t.Errorf("the child used %v of CPU time", run.CPU)
 	}
 }
 
 func TestRunChildThatCannotStart(t *testing.T) {
 	t.Parallel()
-	cfg := testConfig()
-	cfg.Command = func(state.Kind, string, wire.Request) Command { return Command{Path: "/nonexistent/probe"} }
-	run := runBehaviour(t, cfg).run
+	s, _ := newShell(t, "", patience)
+	s.cfg.Command = func(state.Kind, string, wire.Request) Command { return Command{Path: "/nonexistent/probe"} }
+	run := probe(t.Context(), s).run
 	if run.Outcome != state.OutcomeCrashed || !strings.Contains(run.Error, "start the child: ") {
 		t.Errorf("outcome %q: %s", run.Outcome, run.Error)
 	}
 }
 
-func TestRunChildGivenUp(t *testing.T) {
+func TestRunChildCancelled(t *testing.T) {
 	t.Parallel()
-	pids := t.TempDir()
-	cfg := testConfig()
-	cfg.Command = childCommand("grandchild-hang", pids)
-	cfg.KillGrace = patience
-	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, pids := newShell(t, spawn+hang, patience)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	results := make(chan result, 1)
-	go func() { results <- s.runChild(ctx, probeTask(s)) }()
+	go func() { results <- probe(ctx, s) }()
 	eventually(t, "child and grandchild run", func() bool { return len(pidsIn(t, pids)) == 2 })
 	cancel()
 	if res := <-results; res.run != nil || res.left != nil {
 		t.Errorf("result %+v", res)
 	}
-	for _, pid := range pidsIn(t, pids) {
-		eventually(t, "nothing of the child is left", func() bool { return !lives(pid) })
-	}
+	awaitNone(t, pids)
 }
 
-// The kernel kills a child when the thread that forked it ends. The threads that
-// this test ends must not be such.
+// TestChildOutlivesThreads verifies that the end of a thread ends no child, as the kernel does
+// with the thread that forked it.
 func TestChildOutlivesThreads(t *testing.T) {
 	t.Parallel()
-	cfg := testConfig()
-	cfg.Command = childCommand("slow", "")
 	var wg sync.WaitGroup
 	done := make(chan struct{})
 	for range 4 {
@@ -241,8 +173,9 @@ func TestChildOutlivesThreads(t *testing.T) {
 			}
 		})
 	}
+	s, _ := newShell(t, "sleep 0.3; "+sayWhole, patience)
 	for range 3 {
-		if run := runBehaviour(t, cfg).run; run.Outcome != state.OutcomeOK {
+		if run := probe(t.Context(), s).run; run.Outcome != state.OutcomeOK {
 			t.Errorf("outcome %q: %s", run.Outcome, run.Error)
 		}
 	}
@@ -250,19 +183,19 @@ func TestChildOutlivesThreads(t *testing.T) {
 	wg.Wait()
 }
 
-// However the process of the supervisor ends, its children end, too.
+// TestChildrenDieWithParent verifies that children end however the supervisor's process ends.
 func TestChildrenDieWithParent(t *testing.T) {
 	t.Parallel()
 	pids := t.TempDir()
 	parent := exec.Command(os.Args[0])
-	parent.Env = append(os.Environ(), envBehaviour+"=supervisor", envPIDs+"="+pids)
+	parent.Env = append(os.Environ(), envPIDs+"="+pids)
 	parent.Stderr = os.Stderr
 	parent.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := parent.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { killAll(pidsIn(t, pids)) })
-	eventually(t, "the children run", func() bool { return len(pidsIn(t, pids)) == 4 })
+	eventually(t, "the children run", func() bool { return len(pidsIn(t, pids)) == 3 })
 	for _, pid := range pidsIn(t, pids) {
 		if !lives(pid) {
 			t.Errorf("process %d is gone too early", pid)
@@ -272,25 +205,21 @@ func TestChildrenDieWithParent(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = parent.Wait()
-	for _, pid := range pidsIn(t, pids) {
-		eventually(t, "the children have ended", func() bool { return !lives(pid) })
-	}
+	awaitNone(t, pids)
 }
 
-// Run with real children: everything together, and nothing is left.
+// TestRunWithRealChildren verifies everything together, and that nothing is left.
 func TestRunWithRealChildren(t *testing.T) {
 	t.Parallel()
-	pids := t.TempDir()
 	sink := newRecorder()
-	cfg := testConfig()
+	s, pids := newShell(t, "", patience)
+	cfg := s.cfg
 	cfg.Observers = []Observer{sink}
 	cfg.Discover = func() ([]string, error) { return []string{"good", "bad", "ugly"}, nil }
 	cfg.Command = func(_ state.Kind, device string, _ wire.Request) Command {
-		return childCommand(map[string]string{"good": "ok", "bad": "exit3", "ugly": "hang"}[device], pids)(state.KindProbe, device, wire.Request{})
+		return shell(map[string]string{"good": sayWhole, "bad": "exit 3", "ugly": hang}[device], pids)
 	}
-	cfg.Concurrency = 3
-	cfg.Interval = 100 * time.Millisecond
-	cfg.KillGrace = patience
+	cfg.Concurrency, cfg.Interval = 3, 100*time.Millisecond
 	s, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -319,7 +248,7 @@ func TestRunWithRealChildren(t *testing.T) {
 		}
 	}
 	if n := sink.count("ugly"); n != 0 {
-		t.Errorf("%d runs of a child that was given up", n)
+		t.Errorf("%d runs of a child that was cancelled", n)
 	}
 }
 
