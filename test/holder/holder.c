@@ -5,10 +5,8 @@
  *   holder --device rxe0 --qps 100 --rts 10 --error 5 --mrs 3 --mr-bytes 8192
  *
  * It prints "ready" on its standard output once all objects exist, and holds
- * them until its standard input ends or SIGTERM comes; with --follow, that says
- * how many queue pairs it is to hold. It destroys nothing else by itself, the end
- * of the process does, unless --destroy is given. Any failure ends it with status
- * 1 and a line on standard error.
+ * them until its standard input ends or SIGTERM comes. It destroys nothing by
+ * itself. Any failure ends it with status 1 and a line on standard error.
  *
  * This program shares no code with the rest of the repository.
  */
@@ -27,16 +25,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { PORT_NUMBER = 1, GID_INDEX = 1 }; /* the port, and the GID of QPs that get to RTR */
+
 struct options {
 	const char *device;
 	enum ibv_qp_type qp_type;
-	int port, gid_index;
 	int pds, cqs, cq_entries, srqs, mrs, qps;
 	size_t mr_bytes;
 	int init, rtr, rts, error; /* how many QPs are moved to that state */
 	int use_srqs;              /* QPs take their receives from the SRQs */
 	int threads;               /* how many threads create a set of objects each */
-	int thread_ends, pass_fd, follow, destroy;
+	int thread_ends, pass_fd;
 };
 
 /* What one thread creates, on a context of its own. */
@@ -113,7 +112,7 @@ static struct ibv_context *open_device(const char *name)
 
 static void to_init(const struct options *o, struct ibv_qp *qp)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = o->port };
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = PORT_NUMBER };
 	int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 
 	if (o->qp_type == IBV_QPT_UD) {
@@ -137,14 +136,14 @@ static void to_rtr(const struct options *o, struct ibv_qp *qp)
 		.rq_psn = 1,
 		.max_dest_rd_atomic = 1,
 		.min_rnr_timer = 12,
-		.ah_attr = { .is_global = 1, .port_num = o->port },
+		.ah_attr = { .is_global = 1, .port_num = PORT_NUMBER },
 	};
 	int mask = IBV_QP_STATE;
 
 	if (o->qp_type != IBV_QPT_UD) {
-		if (ibv_query_gid(qp->context, o->port, o->gid_index, &attr.ah_attr.grh.dgid))
-			die(errno, "ibv_query_gid %d", o->gid_index);
-		attr.ah_attr.grh.sgid_index = o->gid_index;
+		if (ibv_query_gid(qp->context, PORT_NUMBER, GID_INDEX, &attr.ah_attr.grh.dgid))
+			die(errno, "ibv_query_gid %d", GID_INDEX);
+		attr.ah_attr.grh.sgid_index = GID_INDEX;
 		attr.ah_attr.grh.hop_limit = 1;
 		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 	}
@@ -266,57 +265,6 @@ static void create_set(struct set *s)
 		create_qp(s, i);
 }
 
-/*
- * Holds as many QPs as the latest line of the standard input says, and says "ready"
- * each time, until that ends.
- */
-static void follow(struct set *s)
-{
-	char line[32];
-	int held = s->options->qps, error;
-
-	while (fgets(line, sizeof(line), stdin)) {
-		int wanted;
-
-		line[strcspn(line, "\n")] = '\0';
-		wanted = number(line, 0, most);
-		while (held > wanted)
-			if ((error = ibv_destroy_qp(s->qps[--held])))
-				die(error, "ibv_destroy_qp %d", held);
-		s->qps = realloc(s->qps, (wanted + 1) * sizeof(*s->qps));
-		if (!s->qps)
-			die(errno, "realloc");
-		while (held < wanted)
-			create_qp(s, held++);
-		printf("ready\n");
-		fflush(stdout);
-	}
-}
-
-static void destroy_set(struct set *s)
-{
-	const struct options *o = s->options;
-	int error;
-
-	for (int i = 0; i < o->qps; i++)
-		if ((error = ibv_destroy_qp(s->qps[i])))
-			die(error, "ibv_destroy_qp %d", i);
-	for (int i = 0; i < o->mrs; i++)
-		if ((error = ibv_dereg_mr(s->mrs[i])))
-			die(error, "ibv_dereg_mr %d", i);
-	for (int i = 0; i < o->srqs; i++)
-		if ((error = ibv_destroy_srq(s->srqs[i])))
-			die(error, "ibv_destroy_srq %d", i);
-	for (int i = 0; i < o->cqs; i++)
-		if ((error = ibv_destroy_cq(s->cqs[i])))
-			die(error, "ibv_destroy_cq %d", i);
-	for (int i = 0; i < o->pds; i++)
-		if ((error = ibv_dealloc_pd(s->pds[i])))
-			die(error, "ibv_dealloc_pd %d", i);
-	if (ibv_close_device(s->context))
-		die(errno, "ibv_close_device");
-}
-
 static pthread_barrier_t created; /* for --threads: by all threads, and main */
 
 static void *create_and_stay(void *set)
@@ -417,8 +365,6 @@ static const char usage[] =
 	"Creates verbs objects, prints \"ready\", and holds them until its standard\n"
 	"input ends or SIGTERM comes.\n\n"
 	"  --device NAME          (rxe0)\n"
-	"  --port N               (1)\n"
-	"  --gid-index N          for QPs that get to RTR (1)\n"
 	"  --pds N                protection domains (1)\n"
 	"  --cqs N                completion queues (1), shared by the QPs\n"
 	"  --cq-entries N         size of each (1)\n"
@@ -435,10 +381,7 @@ static const char usage[] =
 	"                         context of its own, and stay\n"
 	"  --thread-ends          those threads (1) end instead\n"
 	"  --pass-fd              a child creates the objects and ends, and its child\n"
-	"                         keeps the device open; \"ready\" names both\n"
-	"  --follow               each line of its standard input says how many QPs it\n"
-	"                         is to hold from then on, and \"ready\" comes each time\n"
-	"  --destroy              destroy everything at the end\n";
+	"                         keeps the device open; \"ready\" names both\n";
 
 static enum ibv_qp_type qp_type(const char *name)
 {
@@ -454,12 +397,10 @@ static enum ibv_qp_type qp_type(const char *name)
 
 static void parse(int argc, char **argv, struct options *o)
 {
-	enum { DEVICE = 256, PORT, GID, PDS, CQS, ENTRIES, SRQS, USE_SRQS, MRS, BYTES, QPS, TYPE,
-	       ERR, INIT, RTR, RTS, THREADS, THREAD_ENDS, PASS_FD, FOLLOW, DESTROY, HELP };
+	enum { DEVICE = 256, PDS, CQS, ENTRIES, SRQS, USE_SRQS, MRS, BYTES, QPS, TYPE,
+	       ERR, INIT, RTR, RTS, THREADS, THREAD_ENDS, PASS_FD, HELP };
 	static const struct option known[] = {
 		{ "device", required_argument, NULL, DEVICE },
-		{ "port", required_argument, NULL, PORT },
-		{ "gid-index", required_argument, NULL, GID },
 		{ "pds", required_argument, NULL, PDS },
 		{ "cqs", required_argument, NULL, CQS },
 		{ "cq-entries", required_argument, NULL, ENTRIES },
@@ -476,8 +417,6 @@ static void parse(int argc, char **argv, struct options *o)
 		{ "threads", required_argument, NULL, THREADS },
 		{ "thread-ends", no_argument, NULL, THREAD_ENDS },
 		{ "pass-fd", no_argument, NULL, PASS_FD },
-		{ "follow", no_argument, NULL, FOLLOW },
-		{ "destroy", no_argument, NULL, DESTROY },
 		{ "help", no_argument, NULL, HELP },
 		{ NULL, 0, NULL, 0 },
 	};
@@ -486,8 +425,6 @@ static void parse(int argc, char **argv, struct options *o)
 	while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
 		switch (option) {
 		case DEVICE: o->device = optarg; break;
-		case PORT: o->port = number(optarg, 1, 255); break;
-		case GID: o->gid_index = number(optarg, 0, 255); break;
 		case PDS: o->pds = number(optarg, 0, most); break;
 		case CQS: o->cqs = number(optarg, 0, most); break;
 		case ENTRIES: o->cq_entries = number(optarg, 1, most); break;
@@ -504,8 +441,6 @@ static void parse(int argc, char **argv, struct options *o)
 		case THREADS: o->threads = number(optarg, 1, 1024); break;
 		case THREAD_ENDS: o->thread_ends = 1; break;
 		case PASS_FD: o->pass_fd = 1; break;
-		case FOLLOW: o->follow = 1; break;
-		case DESTROY: o->destroy = 1; break;
 		case HELP: fputs(usage, stdout); exit(0);
 		default: exit(2);
 		}
@@ -514,8 +449,7 @@ static void parse(int argc, char **argv, struct options *o)
 		o->threads = 1;
 	if (optind < argc || o->error + o->init + o->rtr + o->rts > o->qps ||
 	    (o->use_srqs && !o->srqs) || (o->qps && (!o->pds || !o->cqs)) ||
-	    ((o->mrs || o->srqs) && !o->pds) || (o->pass_fd && (o->threads || o->destroy)) ||
-	    (o->follow && (o->threads || o->pass_fd || o->destroy || !o->pds || !o->cqs))) {
+	    ((o->mrs || o->srqs) && !o->pds) || (o->pass_fd && o->threads)) {
 		fprintf(stderr, "holder: these options do not go together; see --help\n");
 		exit(2);
 	}
@@ -530,7 +464,7 @@ static void on_term(int signal)
 int main(int argc, char **argv)
 {
 	struct options options = {
-		.device = "rxe0", .qp_type = IBV_QPT_RC, .port = 1, .gid_index = 1,
+		.device = "rxe0", .qp_type = IBV_QPT_RC,
 		.pds = 1, .cqs = 1, .cq_entries = 1, .mr_bytes = 4096,
 	};
 	struct sigaction action = { .sa_handler = on_term };
@@ -560,12 +494,6 @@ int main(int argc, char **argv)
 		printf(" thread=%d", sets[i].thread);
 	printf("\n");
 	fflush(stdout);
-	if (options.follow)
-		follow(sets);
-	else
-		wait_for_end(STDIN_FILENO);
-	if (options.destroy)
-		for (int i = 0; i < count; i++)
-			destroy_set(&sets[i]);
+	wait_for_end(STDIN_FILENO);
 	return 0;
 }

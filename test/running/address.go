@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Refusing returns an address of this host, host and port, at which connections are
-// refused until the test ends: nobody listens there, nor can come to.
+// Refusing returns host and port of an address at which connections are refused until the test
+// ends.
 func Refusing(t testing.TB) string {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

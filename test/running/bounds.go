@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// Unhurried returns the flags of an exporter, of the command serve or audit, and after
-// them limits of its runs that a busy machine keeps as well, unless they are among the
-// flags.
+// Unhurried returns the flags of the exporter's commands serve or audit, and adds timeouts that
+// a busy machine keeps, unless they are among the flags.
 func Unhurried(flags ...string) []string {
 	given := func(name string) bool {
 		return slices.ContainsFunc(flags, func(f string) bool { return f == name || strings.HasPrefix(f, name+"=") })

@@ -15,39 +15,37 @@ import (
 // its absolute path.
 const EnvBinary = "RDMA_EXPORTER_BINARY"
 
-// Exporter runs the tests of a package on the built exporter, whose path it puts into
-// binary before: on the one that [EnvBinary] names, or else on one that it builds, and
-// removes afterwards. It returns the status to exit with, which is 1, with a message on
-// standard error, if there is no exporter. TestMain calls it.
+// Exporter runs the tests of a package and returns the status to exit with. Before, it puts
+// the path of the built exporter into binary: the one that [EnvBinary] names, or else one that
+// it builds, and removes afterwards. TestMain calls it.
 func Exporter(m *testing.M, binary *string) int {
+	fail := func(err error) int {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	*binary = os.Getenv(EnvBinary)
 	if *binary == "" {
 		dir, err := os.MkdirTemp("", "rdma_exporter-test-")
 		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
+			return fail(err)
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
 		*binary = filepath.Join(dir, "rdma_exporter")
 		if err := Build(*binary); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
+			return fail(err)
 		}
 	}
 	if !filepath.IsAbs(*binary) {
-		fmt.Fprintf(os.Stderr, "%s is %q: set it to an absolute path, or unset it to have the exporter built\n", EnvBinary, *binary)
-		return 1
+		return fail(fmt.Errorf("%s is %q: set it to an absolute path, or unset it to have the exporter built", EnvBinary, *binary))
 	}
 	if _, err := os.Stat(*binary); err != nil {
-		fmt.Fprintf(os.Stderr, "the exporter under test: %v\n", err)
-		return 1
+		return fail(fmt.Errorf("the exporter under test: %w", err))
 	}
 	return m.Run()
 }
 
-// DependOn makes the test's result depend on a program that it runs. The go command keeps
-// the result of a test until something changes that the test looks at inside the
-// module, and what TestMain or the compiler looks at is none of that.
+// DependOn makes the cached result of a test depend on a program that it runs. The go command
+// only sees which files inside the module the test itself reads.
 func DependOn(t testing.TB, program string) {
 	t.Helper()
 	if _, err := os.Stat(program); err != nil {
@@ -56,7 +54,6 @@ func DependOn(t testing.TB, program string) {
 	if os.Getenv(EnvBinary) != "" {
 		return
 	}
-	// Outside the module, where it was built, nobody would notice.
 	if err := lookAtSources(); err != nil {
 		t.Fatalf("look at the sources of the exporter: %v", err)
 	}
@@ -68,9 +65,12 @@ func lookAtSources() error {
 	if err != nil {
 		return err
 	}
-	for !exists(filepath.Join(root, "go.mod")) {
+	for {
+		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			break
+		}
 		if root == filepath.Dir(root) {
-			return errors.New("no folder above has a go.mod")
+			return errors.New("no directory above has a go.mod")
 		}
 		root = filepath.Dir(root)
 	}
@@ -90,15 +90,9 @@ func lookAtSources() error {
 	})
 }
 
-func exists(file string) bool {
-	_, err := os.Stat(file)
-	return err == nil
-}
-
-// Build builds the exporter of this module into a file, with more environment variables
-// if they are given, as NAME=VALUE. It is to be called in a folder of the module.
+// Build builds the exporter into a file, with additional environment variables as NAME=VALUE.
+// The working directory must be in the module.
 func Build(file string, env ...string) error {
-	// One that does not know its version does not tell it either.
 	cmd := exec.Command("go", "build", "-ldflags=-X github.com/prometheus/common/version.Version=test", "-o", file, "rdma_exporter/cmd/rdma_exporter")
 	cmd.Env = append(os.Environ(), env...)
 	if out, err := cmd.CombinedOutput(); err != nil {

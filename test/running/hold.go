@@ -9,15 +9,14 @@ import (
 	"testing"
 )
 
-// Held is a program, such as that of test/holder, that says "ready" once it does what it is
-// there for, and ends when its standard input does.
+// Held is a program, such as test/holder, that writes "ready" once it does its work, and ends
+// when its standard input does.
 type Held struct {
-	// Said is the line in which it said so last.
+	// Said is the line that begins with "ready".
 	Said string
 
-	cmd   *exec.Cmd
-	in    io.WriteCloser
-	lines *bufio.Scanner
+	cmd *exec.Cmd
+	in  io.Closer
 }
 
 // Hold starts one, and waits until it is ready. It ends with the test, unless
@@ -36,25 +35,17 @@ func Hold(t testing.TB, cmd *exec.Cmd) *Held {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	h := &Held{cmd: cmd, in: in, lines: bufio.NewScanner(out)}
+	h := &Held{cmd: cmd, in: in}
 	t.Cleanup(h.Release)
-	h.Ready(t)
-	return h
-}
-
-// Ready waits until the program says that it is ready, again.
-func (h *Held) Ready(t testing.TB) {
-	t.Helper()
-	for h.lines.Scan() {
-		if h.Said = h.lines.Text(); strings.HasPrefix(h.Said, "ready") {
-			return
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if h.Said = lines.Text(); strings.HasPrefix(h.Said, "ready") {
+			return h
 		}
 	}
-	t.Fatalf("%v ended before it was ready: %q, %v", h.cmd.Args, h.Said, h.lines.Err())
+	t.Fatalf("%v ended before it was ready: %q, %v", cmd.Args, h.Said, lines.Err())
+	return nil
 }
-
-// Write implements io.Writer: the program reads it.
-func (h *Held) Write(p []byte) (int, error) { return h.in.Write(p) }
 
 // PID is the id of the process.
 func (h *Held) PID() int { return h.cmd.Process.Pid }

@@ -34,8 +34,8 @@ func (o *Output) Tail(n int) string {
 	return s[max(0, len(s)-n):]
 }
 
-// Listening returns where the writer says, in the words that exporters and Prometheus
-// have in common, that it listens: host and port; nothing before it has said so.
+// Listening returns the host and port at which an exporter or Prometheus says that it listens.
+// Empty before it says so.
 func (o *Output) Listening() string {
 	m := regexp.MustCompile(`msg="Listening on" (?:component=web )?address=(\S+)\s`).FindStringSubmatch(o.String())
 	if m == nil {

@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// Process is a program that runs beside the test, in a process group of its own. Its
-// methods that take a test are for the goroutine of the test; the others are safe for
-// concurrent use.
+// Process is a program that runs next to the test, in its own process group. Only the
+// goroutine of the test may call the methods that take a test.
 type Process struct {
 	// Name is what messages call it.
 	Name string
@@ -22,26 +21,24 @@ type Process struct {
 	Log Output
 
 	cmd *exec.Cmd
-	// ended is closed when the process has ended; err is set before, and so is left,
-	// which says that there were others in its group, which were killed.
+	// ended is closed when the process has ended. err and left are set before. left is true if
+	// others of its group were left, and killed.
 	ended chan struct{}
 	err   error
 	left  bool
-	// known says that the test expects the end.
+	// known is true if the test expects the end.
 	known atomic.Bool
 }
 
-// Launch starts a program, whose name is what messages call it. When the test ends, so
-// does the program, see [Process.Stop]; its log is shown if the test failed. One that
-// has ended by itself, and whose end the test has not asked for by [Process.Stop] or
-// awaited by [Process.Err], has crashed: that is a failure. So is it to leave processes
-// of its group; the exporter's children, which are in groups of their own, are not seen.
+// Launch starts a program, which messages call name. It ends with the test, which then shows
+// its log if it failed. The test fails if the program ends before, without [Process.Stop] or
+// [Process.Err], or leaves processes of its group.
 func Launch(t testing.TB, name, program string, args ...string) *Process {
 	t.Helper()
 	DependOn(t, program)
 	p := &Process{Name: name, cmd: exec.Command(program, args...), ended: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = &p.Log, &p.Log
-	// Somebody who outlives the process may hold its standard error.
+	// A process that outlives it may hold its standard error.
 	p.cmd.WaitDelay = 10 * time.Second
 	// Should the test be killed, the process is too.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
@@ -54,8 +51,7 @@ func Launch(t testing.TB, name, program string, args ...string) *Process {
 		started <- err
 		if err == nil {
 			p.err = p.cmd.Wait()
-			// Whoever is in the group now is what the process left. Later the
-			// group may be somebody else's.
+			// Later the group may be another's.
 			p.left = syscall.Kill(-p.PID(), syscall.SIGKILL) == nil
 			close(p.ended)
 		}
@@ -108,9 +104,8 @@ func (p *Process) MustRun(t testing.TB) {
 	}
 }
 
-// Stop ends the process by SIGTERM, unless it has ended before. If it does not end
-// within [Patience], it is killed, and the test fails. How it ended is for the test to
-// judge, see [Process.Err].
+// Stop ends the process by SIGTERM. If it does not end within [Patience], Stop kills it and the
+// test fails.
 func (p *Process) Stop(t testing.TB) {
 	t.Helper()
 	p.known.Store(true)
@@ -127,8 +122,7 @@ func (p *Process) Stop(t testing.TB) {
 	}
 }
 
-// Listening waits until the process says where it listens, see [Output.Listening], and
-// returns that.
+// Listening waits for [Output.Listening], and returns it.
 func (p *Process) Listening(t testing.TB) string {
 	t.Helper()
 	var address string

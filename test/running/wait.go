@@ -5,17 +5,15 @@ import (
 	"time"
 )
 
-// Patience is how long a test waits for what must happen at some time. It is no measure
-// of how long that may take: a machine may be as busy as it likes.
+// Patience is how long a test waits for something that must happen, however busy the machine.
 const Patience = 3 * time.Minute
 
-// Between two looks at what is waited for is a pause, at first a short one: looks take
-// processor time, of which others, who are waited for, have need.
+// The pause between two checks grows, since checks take CPU time from the processes that the
+// test waits for.
 const shortest, longest = 20 * time.Millisecond, 300 * time.Millisecond
 
-// Eventually waits until a condition holds, which what tells in words. A test whose
-// condition does not hold within [Patience] fails and ends. It is to be called by the
-// goroutine of the test, which calls the condition too.
+// Eventually waits until a condition holds, which what describes. The test fails and ends if it
+// does not hold within [Patience]. Only the goroutine of the test may call it.
 func Eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	Within(t, Patience, what, condition)
