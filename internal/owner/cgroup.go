@@ -7,39 +7,28 @@ import (
 	"strings"
 )
 
-// A hierarchy is a line of /proc/[pid]/cgroup: the place of a process in one
-// hierarchy of cgroups.
+// A hierarchy is a line of /proc/[pid]/cgroup.
 type hierarchy struct {
 	// controllers are empty for version 2.
 	controllers []string
 	path        string
 }
 
-// isV2 reports whether it is the one hierarchy of version 2.
 func (h hierarchy) isV2() bool { return len(h.controllers) == 0 }
 
-// decodeCgroups decodes /proc/[pid]/cgroup, see cgroups(7): lines of
-// "id:controllers:path", for version 2 "0::path". Paths may contain colons. The
-// kernel refuses to create a cgroup with a line break in its name.
-//
-// It is stricter than procfs, whose reader takes what is no path, and accepts the
-// first part of a file that is too long for it.
+// decodeCgroups decodes /proc/[pid]/cgroup, see cgroups(7): lines of "id:controllers:path", for
+// version 2 "0::path". Paths may contain colons, but no line breaks. Package procfs accepts invalid
+// paths and truncates long files.
 func decodeCgroups(data []byte) ([]hierarchy, error) {
 	var hs []hierarchy
 	for line := range strings.Lines(string(data)) {
 		line = strings.TrimSuffix(line, "\n")
 		parts := strings.SplitN(line, ":", 3)
-		if len(parts) != 3 {
+		if len(parts) != 3 || !strings.HasPrefix(parts[2], "/") {
 			return nil, fmt.Errorf("%q is not id:controllers:path", line)
 		}
 		id, err := strconv.ParseUint(parts[0], 10, 31)
-		if err != nil {
-			return nil, fmt.Errorf("%q begins with no id of a hierarchy", line)
-		}
-		if !strings.HasPrefix(parts[2], "/") {
-			return nil, fmt.Errorf("%q has no path", line)
-		}
-		if (id == 0) != (parts[1] == "") {
+		if err != nil || (id == 0) != (parts[1] == "") {
 			return nil, fmt.Errorf("%q is of neither version 1 nor 2", line)
 		}
 		h := hierarchy{path: parts[2]}
@@ -51,9 +40,8 @@ func decodeCgroups(data []byte) ([]hierarchy, error) {
 	return hs, nil
 }
 
-// order sorts hierarchies by how much they are to be believed: that of the rdma
-// controller first, then version 2, those that systemd and each container runtime
-// use, and the rest in the order of the file.
+// order sorts hierarchies by reliability: that of the rdma controller, version 2, those of systemd
+// and the container runtimes, and the rest in the order of the file.
 func order(hs []hierarchy) []hierarchy {
 	rank := func(h hierarchy) int {
 		for i, controller := range []string{"rdma", "", "name=systemd", "pids", "memory"} {
@@ -68,14 +56,13 @@ func order(hs []hierarchy) []hierarchy {
 	return sorted
 }
 
-// pathOf returns the path to show and to ask the RDMA controller about, of ordered
-// hierarchies.
+// pathOf returns the path to show, and for the RDMA controller, from ordered hierarchies.
 func pathOf(hs []hierarchy) string {
 	if len(hs) == 0 {
 		return ""
 	}
 	if slices.Contains(hs[0].controllers, "rdma") {
-		// No other path may be used to ask that controller, even if this is the root.
+		// The controller has no other path, even if this is the root.
 		return hs[0].path
 	}
 	for _, h := range hs {
@@ -91,8 +78,8 @@ func pathOf(hs []hierarchy) string {
 	return hs[0].path
 }
 
-// containerOf returns what the first of ordered hierarchies says that names a
-// container or, if none does, a pod.
+// containerOf returns the container and pod of the first of ordered hierarchies that names a
+// container, or otherwise a pod.
 func containerOf(hs []hierarchy) (containerID, podUID string) {
 	for _, h := range hs {
 		c, p := ParseCgroup(h.path)

@@ -5,36 +5,31 @@ import (
 	"strings"
 )
 
-// ParseCgroup tells what the path of a cgroup says of a container: the id, 64
-// hexadecimal digits, and the uid of the Kubernetes pod. What it says nothing about is
-// empty; of a path of no container both are.
+// ParseCgroup returns the container in the path of a cgroup: its id, 64 hexadecimal digits, and the
+// uid of the Kubernetes pod. Each may be empty.
 //
 // These are known, at any depth, below any parents, and with further cgroups below:
 //
 //   - Kubernetes, cgroupfs driver: kubepods/burstable/pod<uid>/<id>, besteffort
 //     likewise, or kubepods/pod<uid>/<id>; CRI-O's crio-<id>.
 //   - Kubernetes, systemd driver: …kubepods-burstable-pod<uid>.slice/<name>-<id>.scope,
-//     with underscores in the uid, and a name as below. A runtime that uses cgroupfs
-//     under such a kubelet makes that one name, …pod<uid>.slice:cri-containerd:<id>.
+//     with underscores in the uid, and a name as below. A runtime with cgroupfs under
+//     such a kubelet makes one name of it, …pod<uid>.slice:cri-containerd:<id>.
 //   - Scopes, with and without ".scope": cri-containerd and nerdctl (containerd),
 //     crio (cri-o), docker, libpod and libpod-payload (podman).
 //   - Plain ids: docker/<id>, containerd's /default/<id>, and <id> below any other
-//     parent that the administrator chose.
+//     parent.
 //
-// The innermost container wins, so that one in a node of kind is not taken for the
-// node. The pod is the innermost around it. A process in a pod's cgroup and in no
-// container of that pod has a pod only.
+// The innermost container wins, so that one in a node of kind is not taken for the node. The pod is
+// the innermost around it. A process in a pod's cgroup but in none of its containers has only a pod.
 //
-// The monitors of CRI-O and Podman, in crio-conmon-<id>.scope and
-// libpod-conmon-<id>.scope, are not in the container that they watch and would be
-// blamed on it, so their id is not returned; the pod is, if they are in its slice.
+// The monitors of CRI-O and Podman (crio-conmon-<id>.scope, libpod-conmon-<id>.scope) are not in the
+// container that they watch. Only the pod is returned for them, if they are in its slice.
 //
-// A pod's uid is returned as Kubernetes prints it: with dashes, save that of a static
-// pod, whose uid on the node is a hash of 32 digits. A path that climbs out of the
-// cgroup namespace of the reader ("/../<id>") may have lost the part with the pod.
+// A pod's uid has dashes, as Kubernetes prints it. A static pod has a hash of 32 digits. A path that
+// climbs out of the reader's cgroup namespace ("/../<id>") may have lost the part with the pod.
 func ParseCgroup(path string) (containerID, podUID string) {
-	// So the kernel marks a cgroup that was removed while a zombie was in it
-	// (cgroup-v2.rst).
+	// The kernel marks a cgroup that was removed while a zombie was in it (cgroup-v2.rst).
 	names := strings.Split(strings.TrimSuffix(path, " (deleted)"), "/")
 	for i, name := range slices.Backward(names) {
 		parent := ""
@@ -51,7 +46,6 @@ func ParseCgroup(path string) (containerID, podUID string) {
 	return containerID, podUID
 }
 
-// parseContainer tells of which container a cgroup of that name is.
 func parseContainer(name, parent string) (id string) {
 	if isContainerID(name) {
 		if parent == "libpod_parent" {
@@ -62,8 +56,7 @@ func parseContainer(name, parent string) (id string) {
 	}
 	var prefix string
 	if parts := strings.Split(name, ":"); len(parts) == 3 {
-		// slice:prefix:id, which is how runtimes pass the name of a scope on. One that
-		// does not use systemd creates a cgroup of that very name.
+		// Runtimes name a scope slice:prefix:id. Without systemd they create a cgroup of this name.
 		prefix, id = parts[1], parts[2]
 	} else {
 		base := strings.TrimSuffix(name, ".scope")
@@ -82,7 +75,6 @@ func parseContainer(name, parent string) (id string) {
 	return ""
 }
 
-// parsePod tells of which Kubernetes pod a cgroup of that name is.
 func parsePod(name, parent string) string {
 	name, _, _ = strings.Cut(name, ":")
 	if slice, ok := strings.CutSuffix(name, ".slice"); ok {
@@ -105,7 +97,7 @@ func parsePod(name, parent string) string {
 	}
 }
 
-// podUID returns s if it is a pod's uid: a UUID, or the hash of a static pod.
+// podUID returns s if it is a UUID, or the hash of a static pod.
 func podUID(s string) string {
 	hash := strings.ReplaceAll(s, "-", "")
 	if len(hash) != 32 || !isHex(hash) {
@@ -117,15 +109,7 @@ func podUID(s string) string {
 	return ""
 }
 
-// isContainerID reports whether s is what all of these runtimes use as an id.
 func isContainerID(s string) bool { return len(s) == 64 && isHex(s) }
 
-// isHex reports whether s is of hexadecimal digits as Go's and C's %x print them.
-func isHex(s string) bool {
-	for i := range len(s) {
-		if (s[i] < '0' || s[i] > '9') && (s[i] < 'a' || s[i] > 'f') {
-			return false
-		}
-	}
-	return true
-}
+// isHex reports whether s consists of hexadecimal digits as printed by %x.
+func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }

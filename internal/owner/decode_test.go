@@ -78,7 +78,7 @@ func FuzzDecodeStatus(f *testing.F) {
 	}
 	f.Add([]byte("Name:\tx\\nVmPin:\t9 kB\nVmPin:\t1 kB\nVmLck:\t9007199254740991 kB\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m, found, err := memoryInPlace(data)
+		m, found, err := lockedMemory(data)
 		if err != nil && (found || m != (Memlock{})) || !found && m != (Memlock{}) {
 			t.Errorf("%+v, %t and the error %v", m, found, err)
 		}

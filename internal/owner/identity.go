@@ -9,42 +9,35 @@ import (
 	"strings"
 )
 
-// Identity is who a process is. It is a plain value. Bytes that are no UTF-8 have
-// been replaced by U+FFFD; there may be control characters, and in Comm line
-// breaks.
+// Identity identifies a process. It is valid UTF-8, with U+FFFD for other bytes. It may have control
+// characters, and Comm line breaks.
 type Identity struct {
-	// PID is the process, as it was asked for.
 	PID int
-	// Comm is the name of the command, from /proc/[pid]/comm: 15 bytes at most,
-	// save for threads of the kernel. A process may set it to what it likes.
+	// Comm is the name of the command, from /proc/[pid]/comm: at most 15 bytes, except for kernel
+	// threads. A process may set it freely.
 	Comm string
-	// Cgroup is the path of the control group, as /proc/[pid]/cgroup has it and
-	// [Reader.RDMAController] takes it, see cgroups(7). A path that climbs ("/../x")
-	// is one outside of the cgroup namespace of this process; one of a cgroup that
-	// was removed while the process was a zombie ends in " (deleted)".
+	// Cgroup is the path of the control group in /proc/[pid]/cgroup, see cgroups(7), for
+	// [Reader.RDMAController]. A path that climbs ("/../x") is outside this process's cgroup
+	// namespace. It ends in " (deleted)" if the cgroup was removed while the process was a zombie.
 	//
-	// Where there are several hierarchies it is the path in that of the rdma
-	// controller (version 1). Where that is not mounted it is the first path that
-	// names a container, or else is not the root, of: version 2, name=systemd, pids,
-	// memory, the others.
+	// With several hierarchies it is the path in that of the rdma controller (version 1). If that
+	// is not mounted, it is the first path that names a container, or else is not the root, in
+	// this order: version 2, name=systemd, pids, memory, the others.
 	Cgroup string
-	// Started is when the process was started, in clock ticks since the kernel was: with PID
-	// it names one process for as long as the kernel runs. It is field 22 of
-	// /proc/[pid]/stat, see proc_pid_stat(5); 0 if that could not be read.
+	// Started is the start of the process in clock ticks since boot. With PID it identifies a
+	// process until the next boot. It is field 22 of /proc/[pid]/stat, see proc_pid_stat(5).
+	// Zero means that it could not be read.
 	Started uint64
-	// ContainerID and PodUID are what [ParseCgroup] says of Cgroup or, if
-	// that names no container, of the process's path in another hierarchy.
+	// ContainerID and PodUID are from [ParseCgroup] of Cgroup, or of the path in another hierarchy
+	// if Cgroup names no container.
 	ContainerID, PodUID string
 }
 
-// Identify tells who a process is. pid is a process; a thread's id gives the name
-// of the thread.
+// Identify identifies a process. The id of a thread gives the name of the thread.
 //
-// What this process may not read stays empty: the error is nil as long as anything
-// could be read, and matches fs.ErrPermission if nothing could. If there is no such
-// process, or if it ended meanwhile, errors.Is(err, ErrGone). A zombie is still
-// there. Files with something else in them than the kernel writes are an error.
-// With an error the Identity is zero.
+// Fields that this process may not read stay empty. The error matches fs.ErrPermission if nothing
+// could be read, and ErrGone if there is no such process or it has ended. A zombie still exists.
+// Malformed files are an error. With an error the Identity is zero.
 func (r *Reader) Identify(pid int) (Identity, error) {
 	p, err := r.open(pid)
 	if err != nil {
@@ -53,22 +46,18 @@ func (r *Reader) Identify(pid int) (Identity, error) {
 	defer p.close()
 
 	comm, commErr := p.read("comm")
-	if commErr != nil && !isWithheld(commErr) {
-		return Identity{}, commErr
-	}
 	cgroup, cgroupErr := p.read("cgroup")
-	if cgroupErr != nil && !isWithheld(cgroupErr) {
-		return Identity{}, cgroupErr
-	}
 	stat, statErr := p.read("stat")
-	if statErr != nil && !isWithheld(statErr) {
-		return Identity{}, statErr
+	for _, err := range []error{commErr, cgroupErr, statErr} {
+		if err != nil && !isWithheld(err) {
+			return Identity{}, err
+		}
 	}
 	if commErr != nil && cgroupErr != nil {
 		return Identity{}, errors.Join(commErr, cgroupErr)
 	}
 
-	// Own decoding: procfs trims all white space, which may be part of the name.
+	// Package procfs trims white space, which may be part of the name.
 	id := Identity{PID: pid, Comm: text(strings.TrimSuffix(string(comm), "\n"))}
 	hierarchies, err := decodeCgroups(cgroup)
 	if err != nil {
@@ -85,17 +74,17 @@ func (r *Reader) Identify(pid int) (Identity, error) {
 	return id, nil
 }
 
-// isWithheld reports whether a file of a process that is alive may not be read, or
-// is not there: a kernel may be built without cgroups.
+// isWithheld reports whether a file of a living process may not be read or does not exist. A kernel
+// may be built without cgroups.
 func isWithheld(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist)
 }
 
-// startField is the field of /proc/[pid]/stat with the start of the process, counted from
-// the first after the name: that is in parentheses, and may have spaces and others in it.
+// startField is the start of the process in /proc/[pid]/stat, counted from the first field after the
+// name, which is in parentheses and may contain spaces and parentheses.
 const startField = 22 - 3
 
-// decodeStarted returns when a process was started, from its /proc/[pid]/stat.
+// decodeStarted returns the start of a process from its /proc/[pid]/stat.
 func decodeStarted(stat []byte) (ticks uint64, err error) {
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) <= startField {

@@ -9,31 +9,26 @@ import (
 	"strings"
 )
 
-// maxThreads is how many threads of a process are asked for its memory if the first
-// has ended.
+// maxThreads limits the threads that are read if the first thread has ended.
 const maxThreads = 64
 
-// Memlock is how much memory a process holds in place, and how much it may, in
-// bytes. It is a plain value. The kernel holds Pinned and Locked against the limit
-// one by one, not their sum, and neither if the process has CAP_IPC_LOCK.
+// Memlock is the locked memory of a process and its limit, in bytes. The kernel compares Pinned and
+// Locked with the limit separately, not their sum, and neither if the process has CAP_IPC_LOCK.
 type Memlock struct {
-	// Pinned is what drivers hold in place for the process, as they do for memory
-	// regions and queues: VmPin of proc_pid_status(5).
+	// Pinned is memory that drivers pin for the process, as for memory regions and queues: VmPin
+	// of proc_pid_status(5).
 	Pinned int64
-	// Locked is what the process locked, as by mlock(2): VmLck.
+	// Locked is memory that the process locked, as by mlock(2): VmLck.
 	Locked int64
-	// Limit is its soft RLIMIT_MEMLOCK, see getrlimit(2); −1 is unlimited. What does
-	// not fit is math.MaxInt64.
+	// Limit is its soft RLIMIT_MEMLOCK, see getrlimit(2), at most math.MaxInt64. −1 is unlimited.
 	Limit int64
 }
 
-// Memlock returns the memory that a process holds in place. Processes without
-// memory of their own, which are threads of the kernel and zombies, hold none. If
-// only the first thread of a process has ended, another is asked.
+// Memlock returns the locked memory of a process. Kernel threads and zombies have none. If only the
+// first thread of a process has ended, another is read.
 //
-// If there is no such process, or if it ended meanwhile, errors.Is(err, ErrGone); if
-// this process may not look, errors.Is(err, fs.ErrPermission). Values that are
-// missing or malformed are an error. With an error the Memlock is zero.
+// The error matches ErrGone if there is no such process or it has ended, and fs.ErrPermission if it
+// may not be read. Missing or malformed values are an error. With an error the Memlock is zero.
 func (r *Reader) Memlock(pid int) (Memlock, error) {
 	p, err := r.open(pid)
 	if err != nil {
@@ -45,7 +40,7 @@ func (r *Reader) Memlock(pid int) (Memlock, error) {
 	if err != nil {
 		return Memlock{}, err
 	}
-	m, found, err := memoryInPlace(status)
+	m, found, err := lockedMemory(status)
 	if err == nil && !found {
 		m, err = p.askThreads()
 	}
@@ -63,16 +58,14 @@ func (r *Reader) Memlock(pid int) (Memlock, error) {
 	return m, nil
 }
 
-// askThreads returns the memory of the first thread that has any. Threads of a
-// process share it, but one that has ended has let it go.
+// askThreads returns the memory of the first thread that has any. Threads share it until they end.
 func (p *process) askThreads() (Memlock, error) {
 	dir, err := p.dir.Open("task")
 	if err != nil {
 		return Memlock{}, p.explain("task", err)
 	}
 	defer func() { _ = dir.Close() }()
-	// An error is that of the end of the list, or of a process that has ended
-	// since, which reading its limits tells.
+	// If the process has ended, reading its limits fails.
 	names, _ := dir.Readdirnames(maxThreads)
 	for _, name := range names {
 		status, err := readFile(p.dir, path.Join("task", name, "status"))
@@ -82,7 +75,7 @@ func (p *process) askThreads() (Memlock, error) {
 		if err != nil {
 			return Memlock{}, err
 		}
-		m, found, err := memoryInPlace(status)
+		m, found, err := lockedMemory(status)
 		if err != nil || found {
 			return m, err
 		}
@@ -90,10 +83,9 @@ func (p *process) askThreads() (Memlock, error) {
 	return Memlock{}, nil
 }
 
-// memoryInPlace takes VmPin and VmLck out of a status. Neither is found where there
-// is no memory; one without the other is an error. procfs takes what is missing or
-// no number for 0.
-func memoryInPlace(status []byte) (m Memlock, found bool, err error) {
+// lockedMemory returns VmPin and VmLck of a status. Neither exists without memory, and one without
+// the other is an error. Package procfs reads missing and malformed values as 0.
+func lockedMemory(status []byte) (m Memlock, found bool, err error) {
 	pinned, hasPinned, err := kilobytes(status, "VmPin")
 	if err != nil {
 		return Memlock{}, false, err
@@ -108,8 +100,7 @@ func memoryInPlace(status []byte) (m Memlock, found bool, err error) {
 	return Memlock{Pinned: pinned, Locked: locked}, hasPinned, nil
 }
 
-// kilobytes returns a value of a status that is in kB, which are 1024 bytes, in
-// bytes.
+// kilobytes returns a value of a status in bytes. Its kB are 1024 bytes.
 func kilobytes(status []byte, key string) (bytes int64, found bool, err error) {
 	value, found, err := statusField(status, key)
 	if err != nil || !found {
@@ -123,9 +114,8 @@ func kilobytes(status []byte, key string) (bytes int64, found bool, err error) {
 	return int64(n) << 10, true, nil
 }
 
-// statusField returns the value of a line of a status, without the space around
-// it. The one field that processes choose, Name, has its line breaks escaped, so
-// it cannot pose as another.
+// statusField returns the value of a line of a status. Processes choose only Name, whose line breaks
+// are escaped, so it cannot imitate another line.
 func statusField(status []byte, key string) (value string, found bool, err error) {
 	for line := range strings.Lines(string(status)) {
 		v, ok := strings.CutPrefix(line, key+":")
@@ -140,8 +130,8 @@ func statusField(status []byte, key string) (value string, found bool, err error
 	return value, found, nil
 }
 
-// memlockLimit takes the soft limit of locked memory out of /proc/[pid]/limits.
-// procfs takes a missing line for a limit of 0.
+// memlockLimit returns the soft limit of locked memory in /proc/[pid]/limits. Package procfs reads a
+// missing line as 0.
 func memlockLimit(limits []byte) (int64, error) {
 	for line := range strings.Lines(string(limits)) {
 		rest, ok := strings.CutPrefix(line, "Max locked memory ")

@@ -1,28 +1,22 @@
-// Package owner tells who a process is, from /proc and the cgroup file systems.
-// The kernel names the owner of an RDMA object by the id of a thread; this
-// package leads from there to the process, its command and control group, the
-// container and the pod it runs in, how much memory it holds in place, and what
-// the RDMA controller of its cgroup counts. It only reads, for Linux only, and
-// imports nothing of this module.
+// Package owner identifies processes by /proc and the cgroup file systems. The kernel names the
+// owner of an RDMA object by the id of a thread. This package finds its process, the command,
+// control group, container and pod, the locked memory, and the counts of the RDMA controller of its
+// cgroup. It only reads, on Linux.
 //
 // # Races
 //
-// Processes end and their ids are used again. The files of a process are read
-// relative to its directory, which is opened once per call, so that what one
-// call returns is of one process: if it ended meanwhile the kernel refuses to
-// read on, even if another process has its id by then, and the call returns
-// [ErrGone]. That is why package procfs, which resolves the path for each file
-// anew, does not serve here. It also takes missing and malformed values for 0,
-// and cuts long files off without an error. Between two calls an id may change
-// hands: the kernel hands ids out in turn, so that this takes a whole round of
-// pid_max, but it can happen.
+// Processes end and their ids are used again. The files of a process are read relative to its
+// directory, which is opened once per call, so one call returns data of one process. If it has
+// ended, the kernel refuses to read on, even if another process has the id, and the call returns
+// [ErrGone]. Package procfs opens each file by its path, reads missing and malformed values as 0,
+// and truncates long files, so it is not used here. Between two calls an id may be reused, once the
+// kernel has given out all others.
 //
 // # Trust
 //
-// Names of commands are chosen by the processes, and whoever may create cgroups
-// chooses their names. So a process in a container that may create cgroups can
-// pose as one in another container. What this package returns is good for
-// finding an owner, not for holding it to account.
+// Processes choose the names of their commands, and any program that may create cgroups chooses
+// their names. It can imitate a process of another container. The results help to find an owner,
+// but prove nothing.
 package owner
 
 import (
@@ -39,41 +33,38 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxFile is how many bytes of a file are read. What is longer is refused, so
-// that an odd file cannot fill the memory. The longest that are read for good
-// reasons are the status of a process with 65536 supplementary groups and the
-// file of the RDMA controller on a host with thousands of devices.
+// maxFile limits the size of a file, in bytes, so that an odd file cannot fill the memory. Longer
+// files are refused. The longest legitimate ones are the status of a process with 65536
+// supplementary groups, and the RDMA controller's on a host with thousands of devices.
 const maxFile = 1 << 20
 
-// initPIDNamespace is the inode of the host's first pid namespace,
-// PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h.
+// initPIDNamespace is the inode of the host's first pid namespace, PROC_PID_INIT_INO in the kernel's
+// include/linux/proc_ns.h.
 const initPIDNamespace = 0xEFFFFFFC
 
-// ErrGone is what [Reader.Process], [Reader.Identify] and [Reader.Memlock] return,
-// wrapped, if there is no such process or thread, or none any more.
+// ErrGone is matched by errors if a process or thread does not exist, or has ended.
 var ErrGone = errors.New("no such process")
 
-// errEmpty is a file of /proc that has to say something and doesn't.
+// errEmpty is a file of /proc that must not be empty.
 var errEmpty = errors.New("is empty")
 
-// A Reader reads who a process is. It is made by [New] and serves one goroutine
-// at a time. It holds no file open between calls, so it needs no closing.
+// A Reader identifies processes. It is not safe for concurrent use. It holds no file open between
+// calls, so it needs no closing.
 type Reader struct {
 	procRoot, cgroupRoot string
-	// alive tells whether a process that /proc does not show exists all the same.
+	// alive reports whether a process exists that /proc does not show.
 	alive func(pid int) bool
 }
 
-// New returns a Reader of the proc file system at procRoot, mostly /proc, and the
-// cgroup file systems at and below cgroupRoot, mostly /sys/fs/cgroup.
+// New returns a Reader of the proc file system at procRoot, usually /proc, and the cgroup file
+// systems at and below cgroupRoot, usually /sys/fs/cgroup.
 //
-// Process ids are those of the pid namespace that procRoot was mounted in, which
-// should be that of this process, because the kernel names the owners of RDMA
-// objects in the terms of whoever asks. Likewise cgroupRoot should have been
-// mounted in the cgroup namespace of this process (cgroup_namespaces(7)).
+// Process ids are from the pid namespace of procRoot's mount. It should be that of this process, in
+// which the kernel names the owners of RDMA objects. Likewise cgroupRoot should be mounted in the
+// cgroup namespace of this process (cgroup_namespaces(7)).
 //
-// It is an error if procRoot cannot be read, or is a proc file system of another pid
-// namespace. Nothing has to be at cgroupRoot.
+// It is an error if procRoot cannot be read, or belongs to another pid namespace. cgroupRoot may be
+// absent.
 func New(procRoot, cgroupRoot string) (*Reader, error) {
 	dir, err := os.Open(procRoot)
 	if err != nil {
@@ -86,7 +77,7 @@ func New(procRoot, cgroupRoot string) (*Reader, error) {
 	r := &Reader{procRoot: procRoot, cgroupRoot: cgroupRoot, alive: func(int) bool { return false }}
 	isProc, isOwn := procOf(procRoot)
 	if isProc && !isOwn {
-		return nil, fmt.Errorf("the proc file system: %s is that of another pid namespace than this process is in: use its own, mostly /proc", procRoot)
+		return nil, fmt.Errorf("the proc file system: %s is that of another pid namespace than this process is in: use its own, usually /proc", procRoot)
 	}
 	if isOwn {
 		r.alive = answersSignals
@@ -94,8 +85,7 @@ func New(procRoot, cgroupRoot string) (*Reader, error) {
 	return r, nil
 }
 
-// procOf reports whether a directory is a proc file system, and one whose process
-// ids are those of the system calls of this process.
+// procOf reports whether a directory is a proc file system, and one of this process's pid namespace.
 func procOf(dir string) (isProc, isOwn bool) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil || s.Type != unix.PROC_SUPER_MAGIC {
@@ -105,22 +95,18 @@ func procOf(dir string) (isProc, isOwn bool) {
 	return true, err == nil && self == strconv.Itoa(os.Getpid())
 }
 
-// answersSignals reports whether there is a process or thread of that id, by
-// kill(2) with no signal. Unlike /proc it is not subject to the mount options
-// hidepid=invisible and hidepid=ptraceable, which make processes of others look
-// as if they did not exist.
+// answersSignals reports whether a process or thread exists, by kill(2) without a signal. Unlike in
+// /proc, the mount options hidepid=invisible and hidepid=ptraceable cannot hide it.
 func answersSignals(pid int) bool {
 	err := syscall.Kill(pid, 0)
 	return err == nil || errors.Is(err, syscall.EPERM)
 }
 
-// SeesAllPIDs reports whether this process lives in the host's first pid
-// namespace. Then each process of the host has an id here, so that an object whose
-// owner the kernel does not name is one of a process that is dead; elsewhere it may
-// be of a process in another namespace. See pid_namespaces(7).
+// SeesAllPIDs reports whether this process lives in the host's first pid namespace, where each
+// process of the host has an id. There, an object without an owner belongs to a dead process.
+// Elsewhere it may belong to a process in another namespace. See pid_namespaces(7).
 //
-// It reads the link /proc/self/ns/pid, so it is an error if the procRoot given to
-// [New] is of a pid namespace that this process is not part of.
+// It reads the link /proc/self/ns/pid, which fails in the procRoot of another pid namespace.
 func (r *Reader) SeesAllPIDs() (bool, error) {
 	target, err := os.Readlink(filepath.Join(r.procRoot, "self", "ns", "pid"))
 	if err != nil {
@@ -135,19 +121,17 @@ func (r *Reader) SeesAllPIDs() (bool, error) {
 	return inode == initPIDNamespace, nil
 }
 
-// Process returns the process (thread group) that a thread belongs to; of the first
-// thread of a process that is the same number. It is the Tgid of
-// /proc/[tid]/status, see proc_pid_status(5).
+// Process returns the process of a thread, the Tgid of /proc/[tid]/status, see proc_pid_status(5).
+// The first thread of a process has the same number.
 //
-// If there is no such thread, errors.Is(err, ErrGone). If there is one that this
-// process may not look at, errors.Is(err, fs.ErrPermission).
+// The error matches ErrGone if there is no such thread, and fs.ErrPermission if it may not be read.
 func (r *Reader) Process(thread int) (pid int, err error) { return r.related(thread, "Tgid") }
 
-// Parent returns the parent of a process, its PPid; 0 if that is in another pid
-// namespace, or none. Errors are those of [Reader.Process].
+// Parent returns the parent of a process, its PPid. Zero means that it has none in this pid
+// namespace. Errors are those of [Reader.Process].
 func (r *Reader) Parent(pid int) (parent int, err error) { return r.related(pid, "PPid") }
 
-// related returns the process that a field of the status of a thread names.
+// related returns the process in a field of the status of a thread.
 func (r *Reader) related(thread int, field string) (pid int, err error) {
 	p, err := r.open(thread)
 	if err != nil {
@@ -191,7 +175,7 @@ func (r *Reader) open(pid int) (*process, error) {
 		if !r.alive(pid) {
 			return nil, fmt.Errorf("process %d: %w", pid, ErrGone)
 		}
-		// It is hidden, or it has come up since, with the id of one that is gone.
+		// It is hidden, or has just been created.
 		dir, err = os.OpenRoot(path)
 		if isGone(err) {
 			return nil, fmt.Errorf("process %d is hidden: %w", pid, fs.ErrPermission)
@@ -203,16 +187,15 @@ func (r *Reader) open(pid int) (*process, error) {
 	return &process{r: r, pid: pid, dir: dir}, nil
 }
 
-// close closes the directory. There is nothing to be lost if that fails.
-func (p *process) close() { _ = p.dir.Close() }
+func (p *process) close() { _ = p.dir.Close() } // nothing was written
 
 // read reads a file of the process. The error matches ErrGone if the process has
 // ended, fs.ErrNotExist if it is alive and has no such file, or fs.ErrPermission.
 func (p *process) read(name string) ([]byte, error) {
 	data, err := readFile(p.dir, name)
 	if err == nil && len(data) == 0 && name != "cgroup" {
-		// The limits of a process that is being removed are empty. A kernel on which
-		// no hierarchy is mounted has nothing to say about cgroups.
+		// The limits of a process that is being removed are empty. Without a mounted hierarchy
+		// cgroup is empty.
 		err = errEmpty
 	}
 	if err != nil {
@@ -221,7 +204,7 @@ func (p *process) read(name string) ([]byte, error) {
 	return data, nil
 }
 
-// explain turns the error of reading a file of the process into what is told.
+// explain finds out why a file of the process could not be read.
 func (p *process) explain(name string, err error) error {
 	if errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("process %d: %w", p.pid, ErrGone)
@@ -229,14 +212,14 @@ func (p *process) explain(name string, err error) error {
 	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errEmpty) {
 		return fmt.Errorf("process %d: %w", p.pid, err)
 	}
-	// Each process has a status. If that is there, this file is missing indeed.
+	// Each process has a status. If that exists, only this file is missing.
 	if name != "status" || errors.Is(err, errEmpty) {
 		if _, statusErr := p.dir.Stat("status"); statusErr == nil {
 			return fmt.Errorf("process %d: %s: %w", p.pid, name, err)
 		}
 	}
-	// The process has ended, or has just been hidden. If its id leads to a
-	// directory, that is another process's.
+	// The process has ended, or has just been hidden. If its id has a directory, that belongs to
+	// another process.
 	again, err := p.r.open(p.pid)
 	if err == nil {
 		again.close()
@@ -245,7 +228,6 @@ func (p *process) explain(name string, err error) error {
 	return err
 }
 
-// malformed is the error of a file that does not say what it should.
 func (p *process) malformed(name string, err error) error {
 	return fmt.Errorf("process %d: %s: %w", p.pid, name, err)
 }
@@ -255,8 +237,8 @@ func isGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH)
 }
 
-// readFile reads a file that is within a directory and has maxFile bytes at most.
-// It does not wait for anything: a pipe in place of the file would make it.
+// readFile reads a file in a directory, of at most maxFile bytes. It does not wait, even if the file
+// is a pipe.
 func readFile(dir *os.Root, name string) ([]byte, error) {
 	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -273,6 +255,5 @@ func readFile(dir *os.Root, name string) ([]byte, error) {
 	return data, nil
 }
 
-// text is what a file says, fit to be a label: what is no UTF-8 is replaced by
-// U+FFFD.
+// text returns valid UTF-8, as labels need.
 func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

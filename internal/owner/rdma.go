@@ -14,42 +14,35 @@ import (
 	"syscall"
 )
 
-// ErrOutside is what [Reader.RDMAController] returns, wrapped, for a cgroup that is
-// not below the root of this process's cgroup namespace, which is where cgroupRoot
-// leads: it has a path like "/../x" and cannot be read from here.
+// ErrOutside is matched by the error for a cgroup outside this process's cgroup namespace. Its path
+// is like "/../x", and it cannot be read from here.
 var ErrOutside = errors.New("outside of the cgroup namespace")
 
-// CgroupUse is how much of a resource of an RDMA device the processes of a cgroup,
-// and of those below it, hold and may hold. It is a plain value.
+// CgroupUse is the use of a resource of an RDMA device by a cgroup and those below it.
 type CgroupUse struct {
-	// Device is the RDMA device, as mlx5_0.
+	// Device is the RDMA device, such as mlx5_0.
 	Device string
-	// Resource is what is counted: hca_handle, opened devices, or hca_object, all
-	// objects made with them; later kernels may know more.
+	// Resource is hca_handle, device contexts, or hca_object, all objects made with them. Later
+	// kernels may have more.
 	Resource string
-	// Current is how many are held.
-	Current int64
-	// Limit is how many may be held; −1 is no limit in this cgroup. The cgroups
-	// around it may have lower ones.
+	Current  int64
+	// Limit of this cgroup. −1 is no limit. The cgroups around it may have lower limits.
 	Limit int64
 }
 
-// RDMAController returns what the RDMA controller counts and allows for a cgroup
-// that is named as [Identity] names it, from rdma.current and rdma.max, by device
-// and resource. See Documentation/admin-guide/cgroup-v1/rdma.rst and cgroup-v2.rst
-// of the kernel.
+// RDMAController returns the counts and limits of the RDMA controller for a cgroup, named as in
+// [Identity], from rdma.current and rdma.max, sorted by device and resource. See
+// Documentation/admin-guide/cgroup-v1/rdma.rst and cgroup-v2.rst of the kernel.
 //
-// The list is empty, without an error, where the controller does not count for that
-// cgroup by itself: the kernel has none, it is not enabled for the cgroup, the
-// cgroup is the root, or it has been removed. So it is for the empty name, and for
-// one that Identify could not reproduce because it is no UTF-8.
+// The list is empty, without an error, if the controller has no counts for this cgroup: the kernel
+// has none, it is not enabled, the cgroup is the root or was removed, or the name is empty or not
+// UTF-8.
 //
-// The two files are read one after the other. A device that only one of them has
-// came or went meanwhile; it has nothing in use, or no limit.
+// The two files are read one after the other. A device in only one of them was added or removed in
+// between. It has nothing in use, or no limit.
 //
-// A name never leads to a file outside of the cgroupRoot given to [New]. If it
-// climbs above the root, errors.Is(err, ErrOutside); if this process may not look,
-// errors.Is(err, fs.ErrPermission).
+// A name never leads to a file outside cgroupRoot. The error matches ErrOutside if it climbs above
+// the root, and fs.ErrPermission if it may not be read.
 func (r *Reader) RDMAController(cgroup string) ([]CgroupUse, error) {
 	if cgroup == "" {
 		return nil, nil
@@ -73,7 +66,7 @@ func (r *Reader) RDMAController(cgroup string) ([]CgroupUse, error) {
 	return uses, nil
 }
 
-// readController reads both files of a cgroup. They are empty if there are none.
+// readController reads both files of a cgroup. They are empty if absent.
 func (r *Reader) readController(cgroup string) (current, limits []byte, err error) {
 	root, err := os.OpenRoot(r.cgroupRoot)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -87,7 +80,7 @@ func (r *Reader) readController(cgroup string) (current, limits []byte, err erro
 	if err != nil || mount == "" {
 		return nil, nil, err
 	}
-	// The directory is opened once, so that both files are of one cgroup.
+	// Both files are from one cgroup, because its directory is opened once.
 	dir, err := root.OpenRoot(path.Join(mount, cgroup))
 	if isRemoved(err) {
 		return nil, nil, nil
@@ -103,7 +96,7 @@ func (r *Reader) readController(cgroup string) (current, limits []byte, err erro
 		return nil, nil, nil
 	}
 	if isRemoved(currentErr) || isRemoved(limitsErr) {
-		// Each cgroup has this file. Without it, the cgroup was removed meanwhile.
+		// Each cgroup has this file. Without it, the cgroup has been removed.
 		if _, err := dir.Stat("cgroup.procs"); isRemoved(err) {
 			return nil, nil, nil
 		}
@@ -114,9 +107,8 @@ func (r *Reader) readController(cgroup string) (current, limits []byte, err erro
 	return current, limits, nil
 }
 
-// controllerMount returns where below the root the hierarchy is mounted that may
-// have the RDMA controller; empty if there is none. A controller is in one hierarchy
-// only, so only one is asked.
+// controllerMount returns the mount point, below the root, of the hierarchy with the RDMA controller.
+// It is empty if there is none. A controller is in only one hierarchy.
 func controllerMount(root *os.Root) (string, error) {
 	for _, m := range []struct{ witness, mount string }{
 		{"cgroup.controllers", "."},
@@ -134,13 +126,12 @@ func controllerMount(root *os.Root) (string, error) {
 	return "", nil
 }
 
-// isRemoved reports whether an error says that a file of a cgroup is not there, or
-// not any more: a file that was opened before its cgroup was removed says ENODEV.
+// isRemoved reports whether a file of a cgroup does not exist. ENODEV is the error of a file that was
+// opened before its cgroup was removed.
 func isRemoved(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV)
 }
 
-// mergeUses makes one list of both files.
 func mergeUses(current, limits []byte) ([]CgroupUse, error) {
 	held, err := decodeController(current)
 	if err != nil {
@@ -153,7 +144,7 @@ func mergeUses(current, limits []byte) ([]CgroupUse, error) {
 	var uses []CgroupUse
 	for k, n := range held {
 		if n < 0 {
-			// The kernel prints the largest count as it prints the largest limit.
+			// The kernel prints the largest count as max, too.
 			n = math.MaxInt32
 		}
 		limit, ok := allowed[k]
@@ -173,11 +164,11 @@ func mergeUses(current, limits []byte) ([]CgroupUse, error) {
 	return uses, nil
 }
 
-// A counted is what a number of the controller is about.
+// counted is the key of a number of the controller.
 type counted struct{ device, resource string }
 
-// decodeController decodes rdma.current or rdma.max: a line for each device, as
-// "mlx5_0 hca_handle=2 hca_object=max ". −1 is max.
+// decodeController decodes rdma.current or rdma.max: a line for each device, such as
+// "mlx5_0 hca_handle=2 hca_object=max ". Max is −1.
 func decodeController(data []byte) (map[counted]int64, error) {
 	numbers := make(map[counted]int64)
 	for line := range strings.Lines(string(data)) {
