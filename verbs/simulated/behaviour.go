@@ -1,8 +1,13 @@
 package simulated
 
 import (
+	"cmp"
+	"encoding/hex"
 	"math"
+	"math/bits"
+	"net/netip"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -15,64 +20,37 @@ type behaviour struct {
 	profile   DeviceProfile
 	attr      verbs.DeviceAttr
 	transport verbs.Transport
-	ports     []port
+	ports     []verbs.PortAttr
 	gids      []verbs.GIDEntry
 	types     []verbs.QPType
-	rounding  rounding
 }
-
-type port struct {
-	attr  verbs.PortAttr
-	gids  map[int]verbs.GID
-	pkeys []verbs.PKey
-}
-
-// pkey returns an entry of the partition key table.
-func (p port) pkey(index int) verbs.PKey {
-	if index < len(p.pkeys) {
-		return p.pkeys[index]
-	}
-	return 0
-}
-
-func (p port) active() bool { return p.attr.State == verbs.PortActive }
 
 // newBehaviour requires a valid profile.
-func newBehaviour(p DeviceProfile) *behaviour {
-	guid, _ := parseGUID(p.NodeGUID)
-	b := &behaviour{
+func newBehaviour(p DeviceProfile) behaviour {
+	b := behaviour{
 		profile: p,
 		attr: verbs.DeviceAttr{
-			Firmware: p.Firmware, NodeGUID: guid,
-			VendorID: p.VendorID, VendorPartID: p.VendorPartID, HWVersion: p.HWVersion,
+			Firmware: p.Firmware, VendorID: p.VendorID, VendorPartID: p.VendorPartID, HWVersion: p.HWVersion,
 			Ports: len(p.Ports), Limits: verbs.Limits(p.Limits),
 		},
 		transport: value(p.Transport, verbs.TransportIB, verbs.TransportUnspecified),
-		rounding:  roundingOf(p.Rounding),
 	}
+	_, _ = hex.Decode(b.attr.NodeGUID[:], []byte(strings.ReplaceAll(p.NodeGUID, ":", "")))
 	for _, t := range p.QPTypes {
 		b.types = append(b.types, value(t, verbs.RC, verbs.SRD))
 	}
-	for _, pp := range p.Ports {
-		made := port{gids: make(map[int]verbs.GID), attr: verbs.PortAttr{
-			State:     value(pp.State, verbs.PortNop, verbs.PortActiveDefer),
-			LinkLayer: value(pp.LinkLayer, verbs.LinkUnspecified, verbs.LinkEthernet),
-			LID:       pp.LID, ActiveMTU: pp.ActiveMTU, PKeys: max(1, pp.PKeys, len(pp.PKeyTable)), GRHRequired: pp.GRHRequired,
-		}}
-		for _, key := range pp.PKeyTable {
-			made.pkeys = append(made.pkeys, verbs.PKey(key))
-		}
-		if len(made.pkeys) == 0 {
-			made.pkeys = []verbs.PKey{0xffff}
-		}
-		for _, g := range pp.GIDs {
-			gid, _ := parseGID(g.GID)
-			made.gids[g.Index] = gid
+	for _, port := range p.Ports {
+		b.ports = append(b.ports, verbs.PortAttr{
+			State:     value(port.State, verbs.PortNop, verbs.PortActiveDefer),
+			LinkLayer: value(port.LinkLayer, verbs.LinkUnspecified, verbs.LinkEthernet),
+			LID:       port.LID, ActiveMTU: port.ActiveMTU, PKeys: max(1, port.PKeys, len(port.PKeyTable)), GRHRequired: port.GRHRequired,
+		})
+		for _, g := range port.GIDs {
 			b.gids = append(b.gids, verbs.GIDEntry{
-				Port: pp.Number, Index: g.Index, GID: gid, Type: value(g.Type, verbs.GIDTypeIB, verbs.GIDTypeRoCEv2),
+				Port: port.Number, Index: g.Index, GID: netip.MustParseAddr(g.GID).As16(),
+				Type: value(g.Type, verbs.GIDTypeIB, verbs.GIDTypeRoCEv2),
 			})
 		}
-		b.ports = append(b.ports, made)
 	}
 	return b
 }
@@ -81,11 +59,25 @@ func newBehaviour(p DeviceProfile) *behaviour {
 func (b *behaviour) breaks(contract string) bool { return slices.Contains(b.profile.Violate, contract) }
 
 // port returns a port by its number.
-func (b *behaviour) port(number int) (port, bool) {
+func (b *behaviour) port(number int) (verbs.PortAttr, bool) {
 	if number < 1 || number > len(b.ports) {
-		return port{}, false
+		return verbs.PortAttr{}, false
 	}
 	return b.ports[number-1], true
+}
+
+// pkey returns an entry of the partition key table of a port. Zero means unused.
+func (b *behaviour) pkey(port, index int) verbs.PKey {
+	if _, ok := b.port(port); !ok {
+		return 0
+	}
+	switch table := b.profile.Ports[port-1].PKeyTable; {
+	case index < len(table):
+		return verbs.PKey(table[index])
+	case index == 0:
+		return 0xffff
+	}
+	return 0
 }
 
 // latency returns the minimum time of a verb.
@@ -111,7 +103,7 @@ func (b *behaviour) cost(k kind, entries int) verbs.Memory {
 // admits decides whether one more object of a kind can be created.
 func (b *behaviour) admits(k kind, live int) *failure {
 	l := b.attr.Limits
-	limit, limited := map[kind]struct {
+	limit := [kinds]struct {
 		name string
 		n    int
 	}{
@@ -119,9 +111,11 @@ func (b *behaviour) admits(k kind, live int) *failure {
 		kindCQ: {"max_cq", l.MaxCQ}, kindSRQ: {"max_srq", l.MaxSRQ}, kindQP: {"max_qp", l.MaxQP},
 	}[k]
 	switch {
-	case limited && limit.n == 0:
+	case limit.name == "":
+		return nil
+	case limit.n == 0:
 		return fail(syscall.EOPNOTSUPP, "%s is 0", limit.name)
-	case limited && live >= limit.n:
+	case live >= limit.n:
 		return fail(syscall.ENOMEM, "there are %d already, and %s is %d", live, limit.name, limit.n)
 	}
 	return nil
@@ -130,13 +124,15 @@ func (b *behaviour) admits(k kind, live int) *failure {
 // refusesDestroy decides whether an object cannot be destroyed.
 func (b *behaviour) refusesDestroy(o *object) *failure {
 	switch {
-	case o.kind == kindCQ && b.breaks(cqDestroyBusy),
-		o.kind == kindChannel && b.breaks(channelDestroyBusy),
-		o.kind == kindSRQ && b.breaks(srqDestroyBusy):
+	case o.kind == kindCQ && b.breaks("cq_destroy_busy"),
+		o.kind == kindChannel && b.breaks("channel_destroy_busy"),
+		o.kind == kindSRQ && b.breaks("srq_destroy_busy"):
 		return nil // only objects of the contract use it
 	}
-	if users := o.usage(); users != "" {
-		return fail(syscall.EBUSY, "the %s is in use (%s)", o.kind, users)
+	for k, n := range o.users {
+		if n > 0 {
+			return fail(syscall.EBUSY, "the %s is in use (%s: %d)", o.kind, kind(k), n)
+		}
 	}
 	return nil
 }
@@ -162,21 +158,21 @@ func first(failures ...*failure) *failure {
 // cq decides over the creation of a CQ. It returns the entries that creation reports, and
 // how many there are.
 func (b *behaviour) cq(entries, vector int, fields verbs.WCFields) (reported, room int, f *failure) {
-	can, contract := verbs.WCStandard, cqAtLeastRequested
+	can, contract := verbs.WCStandard, "cq_at_least_requested"
 	if b.profile.Extended.TimestampMask != 0 {
 		can |= verbs.WCTimestamp
 	}
 	if fields != 0 {
-		contract = cqExAtLeastRequested
+		contract = "cq_ex_at_least_requested"
 	}
 	if fields&^can != 0 {
 		return 0, 0, fail(syscall.EOPNOTSUPP, "fields %#x of completions are not available", uint64(fields&^can))
 	}
 	last := b.profile.CompletionVectors - 1
 	switch {
-	case (vector < 0 || vector > last) && !b.breaks(cqCompVectorRejected):
+	case (vector < 0 || vector > last) && !b.breaks("cq_comp_vector_rejected"):
 		return 0, 0, fail(syscall.EINVAL, "comp_vector %d is not from 0 to %d", vector, last)
-	case vector == last && b.breaks(cqCompVectorAccepted):
+	case vector == last && b.breaks("cq_comp_vector_accepted"):
 		return 0, 0, fail(syscall.EINVAL, "comp_vector %d is broken", vector)
 	}
 	return b.entries(entries, 0, contract)
@@ -185,7 +181,7 @@ func (b *behaviour) cq(entries, vector int, fields verbs.WCFields) (reported, ro
 // resize decides over the resizing of a CQ that holds some completions. It returns the same
 // as cq.
 func (b *behaviour) resize(entries, waiting int) (reported, room int, f *failure) {
-	if entries >= 1 && entries < waiting && !b.breaks(cqResizeTooSmallRefused) {
+	if entries >= 1 && entries < waiting && !b.breaks("cq_resize_too_small_refused") {
 		return 0, 0, fail(syscall.EINVAL, "cqe %d is below the %d completions in the CQ", entries, waiting)
 	}
 	return b.entries(entries, waiting, "")
@@ -199,7 +195,7 @@ func (b *behaviour) entries(entries, waiting int, contract string) (reported, ro
 	if f := above("cqe", int64(entries), b.attr.Limits.MaxCQE); f != nil {
 		return 0, 0, f
 	}
-	room = int(round(b.rounding.queue, uint32(entries), b.attr.Limits.MaxCQE, false).real)
+	room = int(b.round(uint32(entries), b.attr.Limits.MaxCQE))
 	switch {
 	case b.breaks(contract):
 		return entries - 1, max(room, waiting), nil
@@ -207,11 +203,6 @@ func (b *behaviour) entries(entries, waiting int, contract string) (reported, ro
 		return entries, waiting, nil
 	}
 	return room, room, nil
-}
-
-// timestamp returns the time of a completion by the clock of the device, in nanoseconds.
-func (b *behaviour) timestamp() uint64 {
-	return uint64(time.Now().UnixNano()) & b.profile.Extended.TimestampMask
 }
 
 // srq decides over the creation of an SRQ and returns its sizes. Creation ignores the limit
@@ -227,38 +218,30 @@ func (b *behaviour) srq(requested verbs.SRQAttr) (s sizes[verbs.SRQAttr], f *fai
 			return s, f
 		}
 	}
-	if b.breaks(srqLimitIgnored) && requested.Limit > requested.MaxWR {
+	if b.breaks("srq_limit_ignored") && requested.Limit > requested.MaxWR {
 		return s, fail(syscall.EINVAL, "srq_limit %d is above max_wr %d", requested.Limit, requested.MaxWR)
 	}
-	wr := round(b.rounding.queue, requested.MaxWR, l.MaxSRQWR, b.rounding.queried)
-	b.misreport(&wr, requested.MaxWR, srqAtLeastRequested, srqReportsActual)
-	of := func(n uint32) verbs.SRQAttr { return verbs.SRQAttr{MaxWR: n, MaxSGE: requested.MaxSGE} }
-	return sizes[verbs.SRQAttr]{created: of(wr.created), queried: of(wr.queried), real: of(wr.real)}, nil
+	s = sizes[verbs.SRQAttr]{real: verbs.SRQAttr{MaxWR: b.round(requested.MaxWR, l.MaxSRQWR), MaxSGE: requested.MaxSGE}}
+	s.created, s.queried = s.real, s.real
+	b.misreport(&s.created.MaxWR, &s.queried.MaxWR, requested.MaxWR, "srq")
+	return s, nil
 }
 
 // reachesLimit decides whether an SRQ with this many work requests left raises the event of
 // its limit. It returns the limit afterwards, which is 0 once it is disarmed.
 func (b *behaviour) reachesLimit(limit uint32, left int) (bool, uint32) {
 	below := limit
-	if b.breaks(srqLimitEvent) && limit > 0 {
+	if b.breaks("srq_limit_event") && limit > 0 {
 		below--
 	}
 	switch {
 	case left >= int(below):
 		return false, limit
-	case b.breaks(srqLimitDisarmed):
+	case b.breaks("srq_limit_disarmed"):
 		return true, limit
 	default:
 		return true, 0
 	}
-}
-
-// qpTypes returns the types of QP that the device may have. A type of one driver is unknown
-// to devices that do not list it.
-func (b *behaviour) qpTypes() []verbs.QPType {
-	types := append(verbs.QPTypes(), b.types...)
-	slices.Sort(types)
-	return slices.Compact(types)
 }
 
 // qpType decides whether a QP of a type can be created, with an SRQ or without.
@@ -270,7 +253,7 @@ func (b *behaviour) qpType(t verbs.QPType, withSRQ bool) *failure {
 	if !slices.Contains(b.types, t) {
 		return fail(syscall.EOPNOTSUPP, "the device has no %s queue pairs", t)
 	}
-	if withSRQ && t != verbs.RC && t != verbs.UD && !b.breaks(qpSRQTypeRestricted) {
+	if withSRQ && t != verbs.RC && t != verbs.UD && !b.breaks("qp_srq_type_restricted") {
 		return fail(syscall.EINVAL, "a %s queue pair cannot have an SRQ", t)
 	}
 	return nil
@@ -278,14 +261,14 @@ func (b *behaviour) qpType(t verbs.QPType, withSRQ bool) *failure {
 
 // qpCap decides over the sizes of a QP. With an SRQ there is no receive queue.
 func (b *behaviour) qpCap(c verbs.QPCap, withSRQ bool) (s sizes[verbs.QPCap], f *failure) {
-	l, r := b.attr.Limits, b.rounding
-	if withSRQ && !b.breaks(qpRecvCapsIgnoredWithSRQ) {
+	l, inline := b.attr.Limits, b.profile.MaxInlineData
+	if withSRQ && !b.breaks("qp_recv_caps_ignored_with_srq") {
 		c.MaxRecvWR, c.MaxRecvSGE = 0, 0
 	}
 	f = first(
 		above("max_send_wr", int64(c.MaxSendWR), l.MaxQPWR), above("max_recv_wr", int64(c.MaxRecvWR), l.MaxQPWR),
 		above("max_send_sge", int64(c.MaxSendSGE), l.MaxSGE), above("max_recv_sge", int64(c.MaxRecvSGE), l.MaxSGE),
-		above("max_inline_data", int64(c.MaxInlineData), b.profile.MaxInlineData),
+		above("max_inline_data", int64(c.MaxInlineData), inline),
 	)
 	if f != nil {
 		return s, f
@@ -293,25 +276,61 @@ func (b *behaviour) qpCap(c verbs.QPCap, withSRQ bool) (s sizes[verbs.QPCap], f 
 	if withSRQ {
 		c.MaxRecvWR, c.MaxRecvSGE = 0, 0
 	}
-	if r.shared {
+	s.real = c
+	s.real.MaxSendWR, s.real.MaxRecvWR = b.round(c.MaxSendWR, l.MaxQPWR), b.round(c.MaxRecvWR, l.MaxQPWR)
+	switch b.profile.Rounding {
+	case "rxe": // send elements and inline data fill the larger of both
 		const sgeSize = 16 // struct ibv_sge
 		space := max(int(c.MaxSendSGE)*sgeSize, int(c.MaxInlineData))
-		c.MaxSendSGE = max(c.MaxSendSGE, uint32(min(space/sgeSize, l.MaxSGE)))
-		c.MaxInlineData = max(c.MaxInlineData, uint32(min(space, b.profile.MaxInlineData)))
+		s.real.MaxSendSGE = max(c.MaxSendSGE, uint32(min(space/sgeSize, l.MaxSGE)))
+		s.real.MaxInlineData = max(c.MaxInlineData, uint32(min(space, inline)))
+	case "ib": // the queues of QPs are not less one
+		powerOfTwo := func(n uint32, limit int) uint32 { return min(1<<bits.Len32(n-1), max(n, uint32(limit))) }
+		s.real.MaxSendWR, s.real.MaxRecvWR = powerOfTwo(c.MaxSendWR, l.MaxQPWR), powerOfTwo(c.MaxRecvWR, l.MaxQPWR)
+		s.real.MaxInlineData = min((c.MaxInlineData+15)/16*16, uint32(inline))
 	}
-	sendWR := round(r.qpQueue, c.MaxSendWR, l.MaxQPWR, r.queried)
-	recvWR := round(r.qpQueue, c.MaxRecvWR, l.MaxQPWR, r.queried)
-	b.misreport(&sendWR, c.MaxSendWR, qpAtLeastRequested, qpReportsActual)
-	b.misreport(&recvWR, c.MaxRecvWR, qpAtLeastRequested, qpReportsActual)
-	return qpSizes(
-		sendWR, recvWR, round(nil, c.MaxSendSGE, 0, false), round(nil, c.MaxRecvSGE, 0, false),
-		round(r.inline, c.MaxInlineData, b.profile.MaxInlineData, false),
-	), nil
+	s.created, s.queried = s.real, s.real
+	b.misreport(&s.created.MaxSendWR, &s.queried.MaxSendWR, c.MaxSendWR, "qp")
+	b.misreport(&s.created.MaxRecvWR, &s.queried.MaxRecvWR, c.MaxRecvWR, "qp")
+	return s, nil
+}
+
+// sizes are what creation and queries report about an object's sizes, and what they are.
+type sizes[T any] struct{ created, queried, real T }
+
+// round rounds a requested size of a queue up to the limit at most. Zero stays zero.
+func (b *behaviour) round(requested uint32, limit int) uint32 {
+	if b.profile.Rounding == "exact" {
+		return requested
+	}
+	return min(1<<bits.Len32(requested)-1, max(requested, uint32(limit)))
+}
+
+// misreport makes the reports about the work requests of an SRQ or a QP those of the device.
+// The creation by Soft-RoCE reports what was requested. Whether creation and query agree does
+// not depend on the size.
+func (b *behaviour) misreport(created, queried *uint32, requested uint32, object string) {
+	if requested == 0 {
+		return
+	}
+	same := b.profile.Rounding != "rxe"
+	if !same {
+		*created = requested
+	}
+	if b.breaks(object + "_at_least_requested") {
+		*created = requested - 1
+		if same {
+			*queried = *created
+		}
+	}
+	if b.breaks(object+"_reports_actual") && same {
+		*queried = max(requested, *created) + 1
+	}
 }
 
 // signals decides whether a send leaves a completion.
 func (b *behaviour) signals(signalAll bool, flags verbs.SendFlags, status verbs.WCStatus) bool {
-	return signalAll || flags&verbs.SendSignaled != 0 || status != verbs.WCSuccess || b.breaks(qpSQSigAll)
+	return signalAll || flags&verbs.SendSignaled != 0 || status != verbs.WCSuccess || b.breaks("qp_sq_sig_all")
 }
 
 // request is what a program asked to be notified of.
@@ -345,8 +364,8 @@ func (b *behaviour) notifies(a arming, solicited bool, status verbs.WCStatus) (b
 	switch {
 	case b.concerns(a.now, solicited, status):
 		return true, arming{spent: a.now, ever: true}
-	case b.breaks(notifyOneShot) && b.concerns(a.spent, solicited, status),
-		b.breaks(notifyRequiresArming) && !a.ever:
+	case b.breaks("notify_one_shot") && b.concerns(a.spent, solicited, status),
+		b.breaks("notify_requires_arming") && !a.ever:
 		return true, a
 	}
 	return false, a
@@ -359,72 +378,50 @@ func (b *behaviour) concerns(r request, solicited bool, status verbs.WCStatus) b
 	case r == forNothing:
 		return false
 	case r == forAny:
-		return failed || solicited || !b.breaks(notifyAny)
+		return failed || solicited || !b.breaks("notify_any")
 	case failed:
-		return !b.breaks(notifySolicitedDeliversErrors)
+		return !b.breaks("notify_solicited_delivers_errors")
 	case solicited:
-		return !b.breaks(notifySolicitedDeliversSolicited)
+		return !b.breaks("notify_solicited_delivers_solicited")
 	default:
-		return b.breaks(notifySolicitedSkipsUnsolicited)
+		return b.breaks("notify_solicited_skips_unsolicited")
 	}
 }
 
-// event returns what an event of a CQ says, and the channel that receives it, which may be
-// nil. The channels are sorted by age, the oldest first.
-func (b *behaviour) event(c *cq, channels []*channel) (*channel, verbs.CQEvent) {
-	to, says := c.channel, verbs.CQEvent{CQ: c, Context: c.context}
-	if to != nil && b.breaks(channelSteering) {
-		hasCQ := func(o *channel) bool { return o.users[kindCQ] > 0 }
-		if other := newestOther(channels, to, hasCQ); other != nil {
-			to = other
-		}
+// event returns an event of a CQ, and the channel that receives it, which may be nil. The
+// channels are sorted by age, the oldest first.
+func (b *behaviour) event(c *cq, channels []*channel) (*channel, pendingEvent) {
+	to, e := c.channel, pendingEvent{from: c, says: verbs.CQEvent{CQ: c, Context: c.context}}
+	if to != nil && b.breaks("channel_steering") {
+		to = cmp.Or(newestOther(channels, to, func(o *channel) bool { return o.users[kindCQ] > 0 }), to)
 	}
-	if b.breaks(notifyIdentifiesCQ) {
-		says.Context = ^says.Context
+	if b.breaks("notify_identifies_cq") {
+		e.says.Context = ^c.context
 	}
-	return to, says
+	return to, e
 }
 
-// newestOther returns the newest other channel of the same device context that suits; nil
-// if there is none.
-func newestOther(channels []*channel, than *channel, suits func(*channel) bool) *channel {
-	for _, c := range slices.Backward(channels) {
-		if c != than && c.dev == than.dev && suits(c) {
-			return c
-		}
-	}
-	return nil
-}
-
-// partition reports whether ports with these keys can communicate: they are members of one
-// partition, and at least one is a full member.
-func partition(a, b verbs.PKey) bool {
+// partition reports whether two QPs use keys of one partition, and at least one of them is a
+// full member.
+func (b *behaviour) partition(q, peer *qp) bool {
 	const number = 1<<15 - 1
-	return a&number == b&number && a&number != 0 && (a.IsFull() || b.IsFull())
-}
-
-// pkey returns the partition key that a QP uses.
-func (b *behaviour) pkey(q *qp) verbs.PKey {
-	p, _ := b.port(q.attr.Port)
-	return p.pkey(int(q.attr.PKeyIndex))
+	one, other := b.pkey(q.attr.Port, int(q.attr.PKeyIndex)), b.pkey(peer.attr.Port, int(peer.attr.PKeyIndex))
+	return one&number == other&number && one&number != 0 && (one.IsFull() || other.IsFull())
 }
 
 // address checks the destination of packets.
 func (b *behaviour) address(a verbs.AHAttr) *failure {
 	p, ok := b.port(a.Port)
-	if !ok {
+	at := func(g verbs.GIDEntry) bool { return g.Port == a.Port && g.Index == a.SGIDIndex }
+	switch {
+	case !ok:
 		return fail(syscall.EINVAL, "there is no port %d", a.Port)
-	}
-	if a.SGIDIndex < 0 || a.SGIDIndex > math.MaxUint8 {
+	case a.SGIDIndex < 0 || a.SGIDIndex > math.MaxUint8:
 		return fail(syscall.EINVAL, "the GID index %d does not fit a byte", a.SGIDIndex)
-	}
-	if b.transport == verbs.TransportIWARP {
-		return nil // TCP carries it; the address is not used
-	}
-	if (p.attr.LinkLayer == verbs.LinkEthernet || p.attr.GRHRequired) && !a.Global {
+	case b.transport == verbs.TransportIWARP: // TCP carries it; the address is not used
+	case !a.Global && (p.LinkLayer == verbs.LinkEthernet || p.GRHRequired):
 		return fail(syscall.EINVAL, "port %d needs a global address", a.Port)
-	}
-	if _, ok := p.gids[a.SGIDIndex]; a.Global && !ok {
+	case a.Global && !slices.ContainsFunc(b.gids, at):
 		return fail(syscall.EINVAL, "port %d has no GID with index %d", a.Port, a.SGIDIndex)
 	}
 	return nil
@@ -433,26 +430,15 @@ func (b *behaviour) address(a verbs.AHAttr) *failure {
 // reaches reports whether packets to an address arrive at a port of this device.
 func (b *behaviour) reaches(a verbs.AHAttr) bool {
 	from, ok := b.port(a.Port)
-	if !ok || !from.active() {
-		return false
+	if !ok || from.State != verbs.PortActive || b.transport == verbs.TransportIWARP {
+		return from.State == verbs.PortActive
 	}
-	if b.transport == verbs.TransportIWARP {
-		return true
-	}
-	for _, p := range b.ports {
-		if !p.active() || p.attr.LinkLayer != from.attr.LinkLayer {
-			continue
-		}
-		if p.attr.LinkLayer == verbs.LinkInfiniBand && a.DLID != 0 {
-			if a.DLID == p.attr.LID {
-				return true
-			}
-			continue
-		}
-		for _, gid := range p.gids {
-			if a.Global && gid == a.DGID {
-				return true
-			}
+	for i, p := range b.ports {
+		named := func(g verbs.GIDEntry) bool { return g.Port == i+1 && g.GID == a.DGID }
+		byLID := p.LinkLayer == verbs.LinkInfiniBand && a.DLID != 0
+		if p.State == verbs.PortActive && p.LinkLayer == from.LinkLayer &&
+			(byLID && a.DLID == p.LID || !byLID && a.Global && slices.ContainsFunc(b.gids, named)) {
+			return true
 		}
 	}
 	return false

@@ -23,18 +23,28 @@ func fail(errno syscall.Errno, format string, args ...any) *failure {
 	return &failure{errno: errno, detail: fmt.Errorf(format, args...)}
 }
 
-// caller calls a verb in one of the ways below.
-type caller func(v verbs.Verb, effect func(short int) *failure) error
+// caller calls a verb: hardware.call or hardware.quietly.
+type caller func(v verbs.Verb, about Call, effect func(short int) *failure) error
 
 // call calls a verb: the tracer sees it, time passes, faults act, and then the effect, which
 // may be nil, takes place. The effect receives the amount by which its sizes come up short.
-func (h *hardware) call(v verbs.Verb, effect func(short int) *failure) error {
-	return h.callOn(Call{GID: -1}, v, effect)
+func (h *hardware) call(v verbs.Verb, about Call, effect func(short int) *failure) error {
+	return run(h.tracer, h.name, v, h.latency(v), h.acting(v, about), effect)
 }
 
-// callOn is call for faults that depend on the arguments.
-func (h *hardware) callOn(about Call, v verbs.Verb, effect func(short int) *failure) error {
-	return run(h.tracer, h.name, v, h.behaviour.latency(v), h.faults.next(v, about), effect)
+// quietly is call, but the tracer sees only verbs on which a fault acts. It adds the time
+// that the profile makes the verb take to hardware.delays.
+func (h *hardware) quietly(v verbs.Verb, about Call, effect func(int) *failure) error {
+	acting := h.acting(v, about)
+	tracer := verbs.Tracer(verbs.NopTracer{})
+	if len(acting) > 0 {
+		tracer = h.tracer
+	}
+	h.delays += h.latency(v)
+	for _, f := range acting {
+		h.delays += f.Delay
+	}
+	return run(tracer, h.name, v, h.latency(v), acting, effect)
 }
 
 // run is call for a verb without a device as well.
@@ -52,66 +62,33 @@ func run(tracer verbs.Tracer, device string, v verbs.Verb, latency time.Duration
 		f = effect(short)
 	}
 	done := verbs.Call{Verb: v, Duration: time.Since(start)}
-	if f != nil {
-		done.Errno = f.errno
+	if f == nil {
+		tracer.End(done)
+		return nil
 	}
+	done.Errno = f.errno
 	tracer.End(done)
-	if f != nil {
-		return f.of(v, device)
-	}
-	return nil
+	return f.of(v, device)
 }
 
-// quietly is callOn, but the tracer sees only verbs on which a fault acts. It returns by how
-// much the profile makes the verb longer.
-func (h *hardware) quietly(about Call, v verbs.Verb, effect func(int) *failure) (time.Duration, error) {
-	acting, slow := h.faults.next(v, about), h.behaviour.latency(v)
-	tracer := verbs.Tracer(verbs.NopTracer{})
-	if len(acting) > 0 {
-		tracer = h.tracer
-	}
-	err := run(tracer, h.name, v, slow, acting, effect)
-	for _, c := range acting {
-		slow += c.Delay
-	}
-	return slow, err
-}
-
-// faults counts the calls of one device and selects those that are faulty.
-type faults map[verbs.Verb][]*countedFault
-
+// countedFault is a fault with the number of calls that it saw.
 type countedFault struct {
 	Fault
-	counter
+	seen  int
 	errno syscall.Errno
 }
 
-// counter counts what a fault may act on.
-type counter struct{ after, times, seen int }
-
-// next counts one more, and reports whether the fault acts on it.
-func (c *counter) next() bool {
-	acts := c.seen >= c.after && (c.times == 0 || c.seen-c.after < c.times)
-	c.seen++
-	return acts
+// counts counts one more, and reports whether it is among those on which a fault acts.
+func counts(seen *int, after, times int) bool {
+	*seen++
+	return *seen > after && (times == 0 || *seen <= after+times)
 }
 
-func newFaults(list []Fault) faults {
-	f, numbers := make(faults), errnos()
-	for _, fault := range list {
-		f[fault.Verb] = append(f[fault.Verb], &countedFault{
-			Fault: fault, counter: counter{after: fault.After, times: fault.Times}, errno: numbers[fault.Errno],
-		})
-	}
-	return f
-}
-
-// next counts a call, and returns the faults that act on it, in their order.
-func (f faults) next(v verbs.Verb, about Call) []*countedFault {
-	var acting []*countedFault
-	for _, c := range f[v] {
-		if (c.When == nil || c.When(about)) && c.next() {
-			acting = append(acting, c)
+// acting counts a call, and returns the faults that act on it, in their order.
+func (h *hardware) acting(v verbs.Verb, about Call) (acting []*countedFault) {
+	for _, f := range h.faults {
+		if f.Verb == v && (f.When == nil || f.When(about)) && counts(&f.seen, f.After, f.Times) {
+			acting = append(acting, f)
 		}
 	}
 	return acting
@@ -121,21 +98,18 @@ func (f faults) next(v verbs.Verb, about Call) []*countedFault {
 // the amount by which its sizes come up short, and whether it is ignored. It does not return
 // from a hang or a crash.
 func act(acting []*countedFault) (errno syscall.Errno, short int, ignored bool) {
-	for _, c := range acting {
+	for _, f := range acting {
 		switch {
-		case c.Hang:
+		case f.Hang:
 			hang()
-		case c.Crash:
+		case f.Crash:
 			crash()
-		case c.Delay > 0:
-			time.Sleep(c.Delay)
-		case c.errno != 0:
-			return c.errno, 0, false
-		case c.Ignore:
-			ignored = true
-		default:
-			short += c.Short
+		case f.errno != 0:
+			return f.errno, 0, false
 		}
+		time.Sleep(f.Delay)
+		ignored = ignored || f.Ignore
+		short += f.Short
 	}
 	return 0, short, ignored
 }
@@ -150,8 +124,5 @@ func hang() {
 
 // less returns n less the amount by which a fault makes it short, but not below 0.
 func less[T int | uint32](n T, short int) T {
-	if int64(short) >= int64(n) {
-		return 0
-	}
-	return n - T(short)
+	return T(max(0, int64(n)-int64(short)))
 }

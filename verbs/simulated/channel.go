@@ -24,51 +24,40 @@ type pendingEvent struct {
 
 func (d *device) CreateCompChannel() (verbs.CompChannel, error) {
 	c := &channel{object: object{kind: kindChannel, dev: d}}
-	return create[verbs.CompChannel](&d.object, Call{GID: -1}, verbs.CreateCompChannel, c, func(int) *failure {
-		if f := d.hw.admit(&c.object, 0, &d.object); f != nil {
+	return create[verbs.CompChannel](&d.object, verbs.CreateCompChannel, Call{}, c, func(int) *failure {
+		if f := d.admit(&c.object, 0, &d.object); f != nil {
 			return f
 		}
-		d.hw.channels = append(d.hw.channels, c)
+		d.channels = append(d.channels, c)
 		return nil
 	})
 }
 
-// GetEvent implements verbs.CompChannel (ibv_get_cq_event). The verb is called,
-// and the tracer told, only once there is an event. If the verb fails, the event
-// stays in the channel.
+// GetEvent implements verbs.CompChannel (ibv_get_cq_event). The verb is called only once
+// there is an event. If the verb fails, the event stays in the channel.
 func (c *channel) GetEvent(timeout time.Duration) (verbs.CQEvent, error) {
 	if err := c.use(); err != nil {
 		return verbs.CQEvent{}, err
 	}
-	hw := c.dev.hw
-	e, ok, err := c.event(time.Now().Add(timeout), hw.call)
-	if err != nil {
-		return verbs.CQEvent{}, err
+	e, ok, err := c.event(time.Now().Add(timeout), c.dev.hardware.call)
+	if err == nil && !ok {
+		err = fmt.Errorf("completion channel of %s: no event within %s: %w", c.dev.name, timeout, verbs.ErrTimeout)
 	}
-	if !ok {
-		return verbs.CQEvent{}, fmt.Errorf("completion channel of %s: no event within %s: %w", hw.name, timeout, verbs.ErrTimeout)
-	}
-	return e.says, nil
+	return e.says, err
 }
 
-// event waits until the deadline for an event. If there is one, it calls the verb
-// by way of call, and takes the event unless that fails.
+// event waits until the deadline for an event. If there is one, it calls the verb by way of
+// call, and takes the event unless that fails.
 func (c *channel) event(deadline time.Time, call caller) (e pendingEvent, ok bool, err error) {
-	for {
-		now, next := time.Now(), deadline
-		if len(c.events) > 0 {
-			if due := c.events[0].due; !due.After(now) {
-				break
-			} else if due.Before(next) {
-				next = due
-			}
-		}
-		if !now.Before(deadline) {
-			return pendingEvent{}, false, nil
-		}
-		time.Sleep(next.Sub(now))
+	next := deadline
+	if len(c.events) > 0 && c.events[0].due.Before(next) {
+		next = c.events[0].due
 	}
-	err = call(verbs.GetCQEvent, func(int) *failure {
+	time.Sleep(time.Until(next)) // events come only within verbs
+	if len(c.events) == 0 || c.events[0].due.After(time.Now()) {
+		return e, false, nil
+	}
+	err = call(verbs.GetCQEvent, Call{}, func(int) *failure {
 		e, c.events = c.events[0], c.events[1:]
 		e.from.unacked++
 		return nil
@@ -76,20 +65,15 @@ func (c *channel) event(deadline time.Time, call caller) (e pendingEvent, ok boo
 	return e, err == nil, err
 }
 
-// add adds an event.
 func (c *channel) add(e pendingEvent) {
 	e.due = time.Now().Add(e.late)
-	at := len(c.events)
-	for at > 0 && c.events[at-1].due.After(e.due) {
-		at--
-	}
-	c.events = slices.Insert(c.events, at, e)
+	c.events = append(c.events, e)
+	slices.SortStableFunc(c.events, func(a, b pendingEvent) int { return a.due.Compare(b.due) })
 }
 
 func (c *channel) Close() error {
-	hw := c.dev.hw
 	return c.destroy(verbs.DestroyCompChannel, func() {
-		hw.channels = slices.DeleteFunc(hw.channels, func(o *channel) bool { return o == c })
+		c.dev.channels = slices.DeleteFunc(c.dev.channels, func(o *channel) bool { return o == c })
 		c.events = nil
 	})
 }

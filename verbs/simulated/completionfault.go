@@ -6,66 +6,26 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// The faults of completions and of their events, which docs/reference/simulator.md describes.
-const (
-	FaultDropEvent      = "drop_event"
-	FaultDelayEvent     = "delay_event"
-	FaultMisdirectEvent = "misdirect_event"
-	FaultMisnameEvent   = "misname_event"
-	FaultSpuriousEvent  = "spurious_event"
-	FaultLoseCompletion = "lose_completion"
-	FaultNeverComplete  = "never_complete"
-	FaultFailCompletion = "fail_completion"
-)
-
-// The paths of completions: PathFlush is that of flushed work requests, PathLoopback that of
-// all others.
-const (
-	PathFlush    = "flush"
-	PathLoopback = "loopback"
-)
-
-func completionFaultNames() []string {
-	return []string{
-		FaultDropEvent, FaultDelayEvent, FaultMisdirectEvent, FaultMisnameEvent, FaultSpuriousEvent,
-		FaultLoseCompletion, FaultNeverComplete, FaultFailCompletion,
-	}
+// countedCompletionFault is a fault with the number of completions, events or armings that
+// it saw.
+type countedCompletionFault struct {
+	CompletionFault
+	seen   int
+	status verbs.WCStatus
 }
 
 func pathOf(status verbs.WCStatus) string {
 	if status == verbs.WCWRFlushErr {
-		return PathFlush
+		return "flush"
 	}
-	return PathLoopback
+	return "loopback"
 }
 
-// completionFaults counts the completions, events and armings of one device and selects
-// those that are faulty.
-type completionFaults []*countedCompletionFault
-
-type countedCompletionFault struct {
-	CompletionFault
-	counter
-	status verbs.WCStatus
-}
-
-func newCompletionFaults(list []CompletionFault) completionFaults {
-	var f completionFaults
-	for _, fault := range list {
-		f = append(f, &countedCompletionFault{
-			CompletionFault: fault, counter: counter{after: fault.After, times: fault.Times},
-			status: value(fault.Status, verbs.WCSuccess, verbs.WCGeneralErr),
-		})
-	}
-	return f
-}
-
-// next counts what the named faults act on, and returns the faults that act now.
-func (f completionFaults) next(path string, names ...string) []*countedCompletionFault {
-	var acting []*countedCompletionFault
-	for _, c := range f {
-		if slices.Contains(names, c.Fault) && (c.Path == "" || c.Path == path) && c.next() {
-			acting = append(acting, c)
+// failing counts what the named faults act on, and returns the faults that act now.
+func (h *hardware) failing(path string, names ...string) (acting []*countedCompletionFault) {
+	for _, f := range h.completionFaults {
+		if slices.Contains(names, f.Fault) && (f.Path == "" || f.Path == path) && counts(&f.seen, f.After, f.Times) {
+			acting = append(acting, f)
 		}
 	}
 	return acting
@@ -74,15 +34,15 @@ func (f completionFaults) next(path string, names ...string) []*countedCompletio
 // completed makes faults act on a completion of a CQ. It reports whether the completion is
 // lost.
 func (h *hardware) completed(q *cq, wc *verbs.WC) (lost bool) {
-	for _, c := range h.completionFaults.next(pathOf(wc.Status), FaultLoseCompletion, FaultNeverComplete, FaultFailCompletion) {
-		switch c.Fault {
-		case FaultLoseCompletion:
+	for _, f := range h.failing(pathOf(wc.Status), "lose_completion", "never_complete", "fail_completion") {
+		switch f.Fault {
+		case "lose_completion":
 			lost = true
-		case FaultNeverComplete:
+		case "never_complete":
 			q.mute = true
-		case FaultFailCompletion:
+		default:
 			// Of an unsuccessful completion nothing else is valid.
-			*wc = verbs.WC{ID: wc.ID, Status: c.status, QPNum: wc.QPNum}
+			*wc = verbs.WC{ID: wc.ID, Status: f.status, QPNum: wc.QPNum}
 		}
 	}
 	return lost
@@ -90,23 +50,22 @@ func (h *hardware) completed(q *cq, wc *verbs.WC) (lost bool) {
 
 // notify raises an event for a completion of a CQ on a path.
 func (h *hardware) notify(q *cq, path string) {
-	to, says := h.behaviour.event(q, h.channels)
+	to, e := h.event(q, h.channels)
 	if to == nil {
 		return
 	}
-	e := pendingEvent{from: q, says: says}
-	for _, c := range h.completionFaults.next(path, FaultDropEvent, FaultDelayEvent, FaultMisdirectEvent, FaultMisnameEvent) {
-		switch c.Fault {
-		case FaultDropEvent:
+	for _, f := range h.failing(path, "drop_event", "delay_event", "misdirect_event", "misname_event") {
+		switch f.Fault {
+		case "drop_event":
 			to = nil
-		case FaultDelayEvent:
-			e.late += c.Delay
-		case FaultMisdirectEvent:
+		case "delay_event":
+			e.late += f.Delay
+		case "misdirect_event":
 			if to != nil {
 				to = newestOther(h.channels, to, func(*channel) bool { return true })
 			}
-		case FaultMisnameEvent:
-			other := h.newestOtherCQ(q)
+		default:
+			other := newestOther(h.cqs, q, func(*cq) bool { return true })
 			if other == nil {
 				to = nil
 			} else {
@@ -124,19 +83,22 @@ func (h *hardware) armed(q *cq) {
 	if q.channel == nil {
 		return
 	}
-	for range h.completionFaults.next("", FaultSpuriousEvent) {
-		to, says := h.behaviour.event(q, h.channels)
-		to.add(pendingEvent{from: q, says: says})
+	for range h.failing("", "spurious_event") {
+		to, e := h.event(q, h.channels)
+		to.add(e)
 	}
 }
 
-// newestOtherCQ returns the newest CQ of the same opening of the device, but not
-// the one given; nil if there is none.
-func (h *hardware) newestOtherCQ(than *cq) *cq {
-	for _, c := range slices.Backward(h.cqs) {
-		if c != than && c.dev == than.dev {
-			return c
+// newestOther returns the newest other object of the same device context that suits; nil if
+// there is none.
+func newestOther[T interface {
+	comparable
+	base() *object
+}](all []T, than T, suits func(T) bool) (none T) {
+	for _, o := range slices.Backward(all) {
+		if o != than && o.base().dev == than.base().dev && suits(o) {
+			return o
 		}
 	}
-	return nil
+	return none
 }

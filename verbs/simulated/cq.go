@@ -3,6 +3,7 @@ package simulated
 import (
 	"slices"
 	"syscall"
+	"time"
 
 	"rdma_exporter/verbs"
 )
@@ -17,9 +18,7 @@ type cq struct {
 	channel *channel // may be nil
 	fields  verbs.WCFields
 
-	// What was polled lies before head.
 	queue   []completion
-	head    int
 	arming  arming
 	unacked int
 	mute    bool // by a fault: nothing completes any more
@@ -28,48 +27,39 @@ type cq struct {
 // completion is an entry of a CQ.
 type completion struct {
 	wc verbs.WC
-	// retire, which may be nil, frees the slot that the work request has in its
-	// queue.
-	retire func()
-}
-
-func (c completion) leave() {
-	if c.retire != nil {
-		c.retire()
-	}
+	// sender is the QP whose send queue has a slot for it, unless the QP was reset since.
+	// It is nil for receives.
+	sender *qp
+	resets int
 }
 
 func (d *device) CreateCQ(attr verbs.CQInitAttr) (verbs.CQ, error) {
 	if err := d.use(); err != nil {
 		return nil, err
 	}
-	q := &cq{object: object{kind: kindCQ, dev: d}, context: attr.Context, vector: attr.Vector, fields: attr.Fields}
-	verb, _ := q.fields.CQVerbs()
+	verb, _ := attr.Fields.CQVerbs()
 	parents := []*object{&d.object}
-	if attr.Channel != nil {
-		c, ok := attr.Channel.(*channel)
-		if !ok || c.dev != d {
-			return nil, d.invalid(verb, "the completion channel is not of this device")
-		}
-		q.channel = c
-		parents = append(parents, &c.object)
+	ch, ok := own[*channel](d, attr.Channel, &parents)
+	if !ok {
+		return nil, d.invalid(verb, "the completion channel is not of this device")
 	}
-	if err := useAll(parents...); err != nil {
+	q := &cq{object: object{kind: kindCQ, dev: d}, channel: ch, context: attr.Context, vector: attr.Vector, fields: attr.Fields}
+	if err := use(parents...); err != nil {
 		return nil, err
 	}
-	return create[verbs.CQ](&d.object, Call{GID: -1}, verb, q, func(short int) *failure {
+	return create[verbs.CQ](&d.object, verb, Call{}, q, func(short int) *failure {
 		var f *failure
-		if q.entries, q.room, f = d.hw.behaviour.cq(attr.Entries, attr.Vector, q.fields); f != nil {
+		if q.entries, q.room, f = d.behaviour.cq(attr.Entries, attr.Vector, q.fields); f != nil {
 			return f
 		}
 		if short > 0 {
 			q.entries = less(attr.Entries, short)
 			q.room = q.entries
 		}
-		if f := d.hw.admit(&q.object, q.room, parents...); f != nil {
+		if f := d.admit(&q.object, q.room, parents...); f != nil {
 			return f
 		}
-		d.hw.cqs = append(d.hw.cqs, q)
+		d.cqs = append(d.cqs, q)
 		return nil
 	})
 }
@@ -77,24 +67,20 @@ func (d *device) CreateCQ(attr verbs.CQInitAttr) (verbs.CQ, error) {
 func (q *cq) Entries() int { return q.entries }
 
 func (q *cq) Resize(entries int) error {
-	hw := q.dev.hw
-	return q.call(verbs.ResizeCQ, func(short int) *failure {
-		waiting := q.queue[q.head:]
-		reported, room, f := hw.behaviour.resize(entries, len(waiting))
+	return q.call(verbs.ResizeCQ, Call{}, func(short int) *failure {
+		reported, room, f := q.dev.resize(entries, len(q.queue))
 		if f != nil {
 			return f
 		}
-		if q.entries = reported; !hw.behaviour.breaks(cqResizeAtLeastRequested) {
+		if q.entries = reported; !q.dev.breaks("cq_resize_at_least_requested") {
 			q.room = room
 		}
 		if short > 0 {
 			q.entries = less(entries, short)
-			q.room = max(q.entries, len(waiting))
+			q.room = max(q.entries, len(q.queue))
 		}
-		if len(waiting) > 0 && hw.behaviour.breaks(cqResizeKeepsCompletions) {
-			waiting[0].leave()
-			q.queue[q.head] = completion{}
-			q.head++
+		if q.dev.breaks("cq_resize_keeps_completions") {
+			q.next()
 		}
 		return nil
 	})
@@ -110,18 +96,21 @@ func (q *cq) Poll(n int) ([]verbs.WC, error) {
 	if n <= 0 {
 		return nil, q.invalid(verb, "asked for %d completions", n)
 	}
-	var wcs []verbs.WC
-	err := q.dev.hw.call(verb, func(int) *failure {
-		wcs = make([]verbs.WC, 0, min(n, len(q.queue)-q.head))
-		for len(wcs) < n {
-			wc, ok := q.next()
-			if !ok {
-				break
-			}
+	wcs := make([]verbs.WC, 0, min(n, len(q.queue)))
+	err := q.call(verb, Call{}, func(int) *failure {
+		for len(wcs) < n && len(q.queue) > 0 {
+			wc, _ := q.next()
 			wcs = append(wcs, wc)
 		}
-		if q.fields != 0 && q.dev.hw.behaviour.breaks(cqExBatchKeepsCompletions) {
-			wcs = everySecondLost(wcs)
+		if q.fields != 0 && q.dev.breaks("cq_ex_batch_keeps_completions") {
+			// Every second ibv_next_poll skips a completion.
+			var left []verbs.WC
+			for i, wc := range wcs {
+				if i%3 != 2 {
+					left = append(left, wc)
+				}
+			}
+			wcs = left
 		}
 		return nil
 	})
@@ -131,35 +120,18 @@ func (q *cq) Poll(n int) ([]verbs.WC, error) {
 	return wcs, nil
 }
 
-// everySecondLost returns what is left of a batch if every second ibv_next_poll skips a
-// completion.
-func everySecondLost(wcs []verbs.WC) []verbs.WC {
-	var left []verbs.WC
-	for i, wc := range wcs {
-		if i%3 != 2 {
-			left = append(left, wc)
-		}
-	}
-	return left
-}
-
 // next takes the oldest completion, if there is one.
 func (q *cq) next() (verbs.WC, bool) {
-	if q.head == len(q.queue) {
+	if len(q.queue) == 0 {
 		return verbs.WC{}, false
 	}
-	c := q.queue[q.head]
-	q.queue[q.head] = completion{}
-	q.head++
-	if q.head == len(q.queue) {
-		q.queue, q.head = q.queue[:0], 0
-	}
-	c.leave()
+	c := q.queue[0]
+	q.queue = q.queue[1:]
 	return c.wc, true
 }
 
 func (q *cq) ReqNotify(solicitedOnly bool) error {
-	return q.call(verbs.ReqNotifyCQ, func(int) *failure {
+	return q.call(verbs.ReqNotifyCQ, Call{}, func(int) *failure {
 		q.arm(solicitedOnly)
 		return nil
 	})
@@ -167,9 +139,8 @@ func (q *cq) ReqNotify(solicitedOnly bool) error {
 
 // arm is the effect of ibv_req_notify_cq.
 func (q *cq) arm(solicitedOnly bool) {
-	hw := q.dev.hw
-	q.arming = hw.behaviour.arms(q.arming, solicitedOnly)
-	hw.armed(q)
+	q.arming = q.dev.arms(q.arming, solicitedOnly)
+	q.dev.armed(q)
 }
 
 func (q *cq) AckEvents(n int) error {
@@ -179,16 +150,16 @@ func (q *cq) AckEvents(n int) error {
 	if n < 0 || n > q.unacked {
 		return q.invalid(verbs.AckCQEvents, "%d events, of which %d are not acknowledged", n, q.unacked)
 	}
-	return q.dev.hw.call(verbs.AckCQEvents, func(int) *failure {
+	return q.call(verbs.AckCQEvents, Call{}, func(int) *failure {
 		q.unacked -= n
 		return nil
 	})
 }
 
-// Close implements verbs.CQ (ibv_destroy_cq). Events of the CQ that GetEvent has
-// not returned are dropped.
+// Close implements verbs.CQ (ibv_destroy_cq). Events of the CQ that GetEvent has not returned
+// are dropped.
 func (q *cq) Close() error {
-	hw := q.dev.hw
+	hw := q.dev.hardware
 	if !q.closed && q.unacked > 0 { // ibv_destroy_cq would wait, for ever
 		return fail(syscall.EBUSY, "%d %w", q.unacked, verbs.ErrUnacknowledged).of(verbs.DestroyCQ, hw.name)
 	}
@@ -197,31 +168,28 @@ func (q *cq) Close() error {
 			c.events = slices.DeleteFunc(c.events, func(e pendingEvent) bool { return e.from == q })
 		}
 		hw.cqs = slices.DeleteFunc(hw.cqs, func(o *cq) bool { return o == q })
-		q.queue, q.head = nil, 0
+		q.queue = nil
 	})
 }
 
 // complete adds a completion, or drops it if there is no room.
 func (q *cq) complete(c completion, solicited bool) {
-	if q.closed || q.mute || len(q.queue)-q.head >= q.room {
-		c.leave()
+	if q.closed || q.mute || len(q.queue) >= q.room {
 		return
 	}
-	hw, path := q.dev.hw, pathOf(c.wc.Status)
+	hw, path := q.dev.hardware, pathOf(c.wc.Status)
 	if q.fields&verbs.WCTimestamp != 0 && c.wc.Status == verbs.WCSuccess {
-		c.wc.Timestamp = hw.behaviour.timestamp()
+		c.wc.Timestamp = uint64(time.Now().UnixNano()) & hw.profile.Extended.TimestampMask // by the clock of the device
 	}
 	lost := hw.completed(q, &c.wc)
-	if lost || q.mute {
-		c.leave()
-	} else {
-		q.queue = append(q.queue, c)
-	}
 	if q.mute {
 		return
 	}
+	if !lost {
+		q.queue = append(q.queue, c)
+	}
 	var notify bool
-	if notify, q.arming = hw.behaviour.notifies(q.arming, solicited, c.wc.Status); notify {
+	if notify, q.arming = hw.notifies(q.arming, solicited, c.wc.Status); notify {
 		hw.notify(q, path)
 	}
 }

@@ -2,9 +2,9 @@ package simulated
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -34,7 +34,10 @@ func parse(file string, data []byte) (*Profile, error) {
 		err = p.Validate()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s:%w", file, err)
+		// What the decoder says about Go types is rewritten, in one line.
+		text := strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "unmarshal errors:\n  ", "")
+		text = regexp.MustCompile(`field (.*) not found in type \S*`).ReplaceAllString(text, `unknown key "$1"`)
+		return nil, fmt.Errorf("%s: %s", file, strings.ReplaceAll(text, "\n ", ";"))
 	}
 	return p, nil
 }
@@ -45,34 +48,28 @@ func decode(data []byte) (*Profile, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	dec.KnownFields(true)
 	var p Profile
-	switch err := dec.Decode(&p); {
-	case errors.Is(err, io.EOF):
-		return nil, errors.New(" the profile is empty; list devices, or write `devices: []` to simulate a host without any")
-	case err != nil:
-		return nil, decodeError(err)
-	case p.Devices == nil:
-		return nil, errors.New(" devices are missing; list them, or write `devices: []` to simulate a host without any")
+	if err := dec.Decode(&p); err != nil && len(bytes.TrimSpace(data)) > 0 {
+		return nil, err
 	}
-	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return nil, errors.New(" the profile has more than one document; remove what follows the line ---")
+	if p.Devices == nil {
+		return nil, errors.New("devices are missing; list them, or write `devices: []` to simulate a host without any")
 	}
 	var root yaml.Node
+	if dec.Decode(&root) == nil {
+		return nil, errors.New("the profile has more than one document; remove what follows the line ---")
+	}
 	if err := yaml.Unmarshal(data, &root); err != nil {
-		return nil, decodeError(err)
+		return nil, err
 	}
-	var whole yaml.TypeError
-	for _, err := range input.CheckWhole(&root, &p) {
-		whole.Errors = append(whole.Errors, err.Error())
-	}
-	if len(whole.Errors) > 0 {
-		return nil, decodeError(&whole)
+	if err := errors.Join(input.CheckWhole(&root, &p)...); err != nil {
+		return nil, err
 	}
 	// It was decoded strictly, so that decoding it once more cannot meet unknown keys.
 	var nodes struct {
 		Devices []yaml.Node `yaml:"devices"`
 	}
 	if err := root.Decode(&nodes); err != nil {
-		return nil, decodeError(err)
+		return nil, err
 	}
 	for i := range p.Devices {
 		d := &p.Devices[i]
@@ -82,16 +79,33 @@ func decode(data []byte) (*Profile, error) {
 		builtin := Default()
 		base := slices.IndexFunc(builtin.Devices, func(b DeviceProfile) bool { return b.Name == d.Like })
 		if base < 0 {
-			return nil, fmt.Errorf("%d: devices[%d].like: unknown device %q; valid are %s",
-				nodes.Devices[i].Line, i, d.Like, strings.Join(builtin.Names(), ", "))
+			return nil, fmt.Errorf("devices[%d].like: unknown device %q; valid are %s", i, d.Like, strings.Join(builtin.Names(), ", "))
 		}
 		*d = builtin.Devices[base]
 		if err := nodes.Devices[i].Decode(d); err != nil {
-			return nil, decodeError(err)
+			return nil, err
 		}
 		d.Like = ""
 	}
 	return &p, nil
+}
+
+// MarshalJSON implements json.Marshaler. JSON cannot hold text that is not UTF-8, YAML can.
+func (p *Profile) MarshalJSON() ([]byte, error) {
+	text, err := yaml.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(text)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *Profile) UnmarshalJSON(b []byte) error {
+	var text []byte
+	if err := json.Unmarshal(b, &text); err != nil {
+		return err
+	}
+	return yaml.Unmarshal(text, p)
 }
 
 // replaced is a map that YAML replaces. Without it, keys are added to those that are there.
@@ -103,19 +117,4 @@ func (m *replaced[K, V]) UnmarshalYAML(n *yaml.Node) error {
 	err := n.Decode(&plain)
 	*m = plain
 	return err
-}
-
-// decodeError rewrites what the decoder says about Go types, in one line.
-func decodeError(err error) error {
-	var types *yaml.TypeError
-	messages := []string{strings.TrimPrefix(err.Error(), "yaml: ")}
-	if errors.As(err, &types) {
-		messages = types.Errors
-	}
-	for i, m := range messages {
-		m = strings.TrimPrefix(m, "line ")
-		m = regexp.MustCompile(`field (.*) not found in type .*`).ReplaceAllString(m, `unknown key "$1"`)
-		messages[i] = strings.ReplaceAll(m, "\n", " ")
-	}
-	return errors.New(strings.Join(messages, "; "))
 }

@@ -12,66 +12,69 @@ import (
 // device implements verbs.Device (struct ibv_context).
 type device struct {
 	object
-	hw *hardware
+	*hardware
 
 	spent  verbs.Memory // by all objects so far
 	events []verbs.AsyncEvent
 }
 
-func (d *device) Name() string { return d.hw.name }
+func (d *device) Name() string { return d.name }
 
 func (d *device) Transport() verbs.Transport {
 	if d.closed {
 		return verbs.TransportUnknown
 	}
-	return d.hw.behaviour.transport
+	return d.transport
 }
 
 func (d *device) CompletionVectors() int {
 	if d.closed {
 		return 0
 	}
-	return d.hw.behaviour.profile.CompletionVectors
+	return d.profile.CompletionVectors
 }
 
-func (d *device) QPTypes() []verbs.QPType { return d.hw.behaviour.qpTypes() }
+// QPTypes implements verbs.Device. A type of one driver is unknown to devices that do not
+// list it.
+func (d *device) QPTypes() []verbs.QPType {
+	types := append(verbs.QPTypes(), d.types...)
+	slices.Sort(types)
+	return slices.Compact(types)
+}
 
 func (d *device) Query() (verbs.DeviceAttr, error) {
-	return query(&d.object, Call{GID: -1}, verbs.QueryDevice, func(int) (verbs.DeviceAttr, *failure) {
-		return d.hw.behaviour.attr, nil
-	})
+	return query(&d.object, verbs.QueryDevice, Call{}, func(int) (verbs.DeviceAttr, *failure) { return d.attr, nil })
 }
 
 func (d *device) QueryExtended() (verbs.ExtendedAttr, error) {
-	return query(&d.object, Call{GID: -1}, verbs.QueryDeviceEx, func(int) (verbs.ExtendedAttr, *failure) {
-		e := d.hw.behaviour.profile.Extended
-		return verbs.ExtendedAttr{TimestampMask: e.TimestampMask, CoreClock: e.CoreClock, RawPacketCaps: e.RawPacketCaps, MaxDMSize: e.MaxDMSize}, nil
+	return query(&d.object, verbs.QueryDeviceEx, Call{}, func(int) (verbs.ExtendedAttr, *failure) {
+		return verbs.ExtendedAttr(d.profile.Extended), nil
 	})
 }
 
 func (d *device) QueryPort(number int) (verbs.PortAttr, error) {
-	return query(&d.object, Call{Port: number, GID: -1}, verbs.QueryPort, func(int) (verbs.PortAttr, *failure) {
-		p, ok := d.hw.behaviour.port(number)
+	return query(&d.object, verbs.QueryPort, Call{Port: number}, func(int) (verbs.PortAttr, *failure) {
+		p, ok := d.port(number)
 		if !ok {
 			return verbs.PortAttr{}, fail(syscall.EINVAL, "there is no port %d", number)
 		}
-		return p.attr, nil
+		return p, nil
 	})
 }
 
 func (d *device) GIDTable() ([]verbs.GIDEntry, error) {
-	return query(&d.object, Call{GID: -1}, verbs.QueryGIDTable, func(int) ([]verbs.GIDEntry, *failure) {
-		return slices.Clone(d.hw.behaviour.gids), nil
+	return query(&d.object, verbs.QueryGIDTable, Call{}, func(int) ([]verbs.GIDEntry, *failure) {
+		return slices.Clone(d.gids), nil
 	})
 }
 
 func (d *device) PKey(number, index int) (verbs.PKey, error) {
-	return query(&d.object, Call{Port: number, GID: -1}, verbs.QueryPKey, func(int) (verbs.PKey, *failure) {
-		p, ok := d.hw.behaviour.port(number)
-		if !ok || index < 0 || index >= p.attr.PKeys {
+	return query(&d.object, verbs.QueryPKey, Call{Port: number}, func(int) (verbs.PKey, *failure) {
+		p, ok := d.port(number)
+		if !ok || index < 0 || index >= p.PKeys {
 			return 0, fail(syscall.EINVAL, "there is no partition key %d of a port %d", index, number)
 		}
-		return p.pkey(index), nil
+		return d.pkey(number, index), nil
 	})
 }
 
@@ -85,35 +88,20 @@ func (d *device) Cost(create func()) (verbs.Memory, error) {
 	return verbs.Memory{Virtual: d.spent.Virtual - before.Virtual, Locked: d.spent.Locked - before.Locked}, nil
 }
 
-// asyncEvents returns the events with which a device is opened.
-func asyncEvents(types []string) []verbs.AsyncEvent {
-	var events []verbs.AsyncEvent
-	for _, name := range types {
-		e := verbs.AsyncEvent{Type: value(name, verbs.EventCQErr, verbs.EventWQFatal)}
-		if e.Type.OfPort() {
-			e.Port = 1
-		}
-		events = append(events, e)
-	}
-	return events
-}
-
 // AsyncEvent implements verbs.Device (ibv_get_async_event, ibv_ack_async_event). The verbs
 // are called only if there is an event. If one of them fails, the event stays.
 func (d *device) AsyncEvent(timeout time.Duration) (e verbs.AsyncEvent, err error) {
 	if err := d.use(); err != nil {
 		return e, err
 	}
-	if len(d.events) == 0 && timeout > 0 {
-		time.Sleep(timeout) // events come only within verbs
-	}
 	if len(d.events) == 0 {
-		return e, fmt.Errorf("no asynchronous event of %s within %s: %w", d.hw.name, timeout, verbs.ErrTimeout)
+		time.Sleep(timeout) // events come only within verbs
+		return e, fmt.Errorf("no asynchronous event of %s within %s: %w", d.name, timeout, verbs.ErrTimeout)
 	}
-	if err := d.call(verbs.GetAsyncEvent, nil); err != nil {
+	if err := d.object.call(verbs.GetAsyncEvent, Call{}, nil); err != nil {
 		return e, err
 	}
-	err = d.call(verbs.AckAsyncEvent, func(int) *failure {
+	err = d.object.call(verbs.AckAsyncEvent, Call{}, func(int) *failure {
 		e, d.events = d.events[0], d.events[1:]
 		return nil
 	})
@@ -121,11 +109,9 @@ func (d *device) AsyncEvent(timeout time.Duration) (e verbs.AsyncEvent, err erro
 }
 
 func (d *device) Close() error {
-	if d.closed {
-		return nil
-	}
-	if f := d.hw.behaviour.refusesDestroy(&d.object); f != nil {
-		return f.of(verbs.CloseDevice, d.hw.name)
+	// The exporter finds out without the verb that a device is in use.
+	if f := d.refusesDestroy(&d.object); f != nil && !d.closed {
+		return f.of(verbs.CloseDevice, d.name)
 	}
 	return d.destroy(verbs.CloseDevice, func() {})
 }

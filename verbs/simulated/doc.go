@@ -3,18 +3,10 @@
 //
 // A [Profile], usually read from a YAML file, says which devices there are, what their
 // objects cost, how long their verbs take and how they fail. [Default] has three devices.
-// docs/reference/simulator.md describes the keys.
 //
-// Objects form the tree that libibverbs documents. Queue pairs go from RESET to RTS, and
-// from each state to RESET and ERR, but not by way of SQD. Work requests move bytes between
-// registered memory regions of one device in one process. They are executed within the call
-// that posts them. The times that [verbs.Device].Measure finds are drawn from a distribution
-// of the profile ([CompletionLatency]).
-//
-// Simulated devices differ from real ones:
+// Work requests move bytes between registered memory regions of one device in one process,
+// within the call that posts them. Simulated devices differ from real ones:
 //   - A full CQ drops further completions and goes on working, without an event.
-//   - The slot of a signalled send is free once its completion was polled, that of an
-//     unsignalled one as soon as it is executed.
 //   - RC reports a peer that does not answer, or has no receive, at once.
 //   - A message that does not fit into the receive of a UC or UD queue pair is lost.
 //   - iWARP queue pairs are connected with ibv_modify_qp, by QP number.

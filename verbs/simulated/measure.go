@@ -1,6 +1,9 @@
 package simulated
 
 import (
+	"math"
+	"math/rand/v2"
+	"slices"
 	"time"
 
 	"rdma_exporter/verbs"
@@ -14,21 +17,48 @@ const pollPause = 20 * time.Microsecond
 // has any, and takes that long. The tracer sees only verbs on which a fault acts. A
 // measurement that cannot be taken is reported as a failure of ibv_post_send.
 func (d *device) Measure(m verbs.Measurement) (verbs.Samples, error) {
-	if err := d.use(); err != nil {
-		return verbs.Samples{}, err
+	r := &measuring{Measurement: m, hw: d.hardware}
+	used := []*object{&d.object}
+	var mine [6]bool
+	r.sender, mine[0] = own[*qp](d, m.Sender, &used)
+	r.receiver, mine[1] = own[*qp](d, m.Receiver, &used)
+	r.cq, mine[2] = own[*cq](d, m.CQ, &used)
+	r.other, mine[3] = own[*cq](d, m.Other, &used)
+	r.channel, mine[4] = own[*channel](d, m.Channel, &used)
+	r.bystander, mine[5] = own[*channel](d, m.Bystander, &used)
+	bad := ""
+	switch {
+	case d.closed:
+	case slices.Contains(mine[:], false):
+		bad = "an object is not of this device"
+	case m.Init == nil && r.sender == nil:
+		bad = "there is no sender"
+	case m.Init != nil && (r.sender != nil || r.receiver == nil || r.other != nil):
+		bad = "receives are flushed on a receiver alone"
+	case r.cq == nil || r.cq == r.other:
+		bad = "a CQ is missing, or one CQ has both completions of a sample"
+	case r.channel != nil && (r.channel != r.cq.channel || r.channel == r.bystander):
+		bad = "the completion channel is not that of the CQ, or is its own bystander"
+	default:
+		if err := m.Validate(); err != nil {
+			bad = err.Error()
+		}
 	}
-	r, used, err := d.measuring(m)
+	if bad != "" {
+		return verbs.Samples{}, d.invalid(verbs.PostSend, "cannot measure: %s", bad)
+	}
+	err := use(used...)
+	if err == nil && r.sender != nil {
+		r.send, err = r.sender.work(m.Send)
+	}
 	if err != nil {
-		return verbs.Samples{}, err
-	}
-	if err := useAll(used...); err != nil {
 		return verbs.Samples{}, err
 	}
 	err = r.run()
 	return r.found, err
 }
 
-// measuring is a measurement under way.
+// measuring is a measurement in progress.
 type measuring struct {
 	verbs.Measurement
 	hw                 *hardware
@@ -42,76 +72,19 @@ type measuring struct {
 	late int
 	// waits counts the samples that were waited for to their deadline.
 	waits int
-	// slow is by how much the profile made the verbs of the sample longer.
-	slow time.Duration
+	// last is when the last event or completion came.
+	last stamp
 	// pendingDelay is the part of the times found that has not passed yet.
 	pendingDelay time.Duration
 }
 
-// measuring checks what to measure, and returns it with all its objects.
-func (d *device) measuring(m verbs.Measurement) (*measuring, []*object, error) {
-	r := &measuring{Measurement: m, hw: d.hw}
-	used := []*object{&d.object}
-	refuse := func(format string, args ...any) (*measuring, []*object, error) {
-		return nil, nil, d.invalid(verbs.PostSend, "cannot measure: "+format, args...)
-	}
-	bad := ""
-	check := func(ok bool, why string) {
-		if !ok && bad == "" {
-			bad = why
-		}
-	}
-	if m.Init != nil {
-		check(m.Sender == nil && m.Receiver != nil && m.Other == nil, "receives are flushed on a receiver alone")
-	} else {
-		r.sender = own[*qp](d, m.Sender, &used)
-		check(r.sender != nil, "there is no sender, or it is not of this device")
-	}
-	if m.Receiver != nil {
-		r.receiver = own[*qp](d, m.Receiver, &used)
-		check(r.receiver != nil, "the receiver is not of this device")
-	}
-	r.cq = own[*cq](d, m.CQ, &used)
-	check(r.cq != nil, "there is no CQ, or it is not of this device")
-	if m.Other != nil {
-		r.other = own[*cq](d, m.Other, &used)
-		check(r.other != nil, "the other CQ is not of this device")
-		check(r.other != r.cq, "one CQ cannot have both completions of a sample")
-	}
-	if m.Channel != nil {
-		r.channel = own[*channel](d, m.Channel, &used)
-		check(r.channel != nil && r.cq != nil && r.channel == r.cq.channel, "the completion channel is not that of the CQ")
-	}
-	if m.Bystander != nil {
-		r.bystander = own[*channel](d, m.Bystander, &used)
-		check(r.bystander != nil && r.bystander != r.channel, "the bystander is not another channel of this device")
-	}
-	if bad != "" {
-		return refuse("%s", bad)
-	}
-	if err := m.Validate(); err != nil {
-		return refuse("%w", err)
-	}
-	if r.sender == nil {
-		return r, used, nil
-	}
-	var err error
-	r.send, err = r.sender.work(m.Send)
-	return r, used, err
+// stamp is a time, with the delays that the profile caused so far.
+type stamp struct {
+	at     time.Time
+	delays time.Duration
 }
 
-// own returns an object as its type if it is one of this device, and adds it to those used.
-func own[T interface {
-	comparable
-	base() *object
-}](d *device, o any, used *[]*object) (result T) {
-	found, ok := o.(T)
-	if !ok || found == result || found.base().dev != d {
-		return result
-	}
-	*used = append(*used, found.base())
-	return found
-}
+func (r *measuring) now() stamp { return stamp{time.Now(), r.hw.delays} }
 
 // run takes all samples.
 func (r *measuring) run() error {
@@ -137,36 +110,13 @@ func (r *measuring) run() error {
 	return nil
 }
 
-// call is hardware.quietly for the verbs of a sample.
-func (r *measuring) call(v verbs.Verb, effect func(int) *failure) error {
-	return r.callOn(Call{GID: -1}, v, effect)
-}
-
-// callOn is call for a verb of which there are facts.
-func (r *measuring) callOn(about Call, v verbs.Verb, effect func(int) *failure) error {
-	slow, err := r.hw.quietly(about, v, effect)
-	r.slow += slow
-	return err
-}
-
 // change changes the state of the receiver.
 func (r *measuring) change(attr verbs.QPAttr, mask verbs.QPAttrMask) error {
 	q := r.receiver
-	return r.callOn(q.changing(attr, mask), verbs.ModifyQP, func(int) *failure { return q.modify(attr, mask) })
+	return r.hw.quietly(verbs.ModifyQP, q.changing(attr, mask), func(int) *failure { return q.modify(attr, mask) })
 }
 
-// trigger does what leads to the completion of a sample.
-func (r *measuring) trigger(number uint64) error {
-	if r.Init != nil {
-		return r.change(verbs.ToError())
-	}
-	send := r.send
-	send.wr.ID = number
-	return r.callOn(r.sender.sending(send), verbs.PostSend, func(int) *failure { return r.hw.postSend(r.sender, send) })
-}
-
-// tidy takes the events for which nobody waits, and looks at the budget, which
-// began at start.
+// tidy takes the events for which nobody waits, and checks the budget, which began at start.
 func (r *measuring) tidy(start time.Time) error {
 	for {
 		if time.Since(start)+max(0, r.pendingDelay) >= r.Budget {
@@ -177,10 +127,9 @@ func (r *measuring) tidy(start time.Time) error {
 			return nil
 		}
 		e, ok, err := r.event(r.channel, time.Time{})
-		if !ok || err != nil {
-			return err
-		}
 		switch {
+		case !ok || err != nil:
+			return err
 		case e.says.CQ != r.cq:
 			r.found.Misdirected++
 		case r.late > 0:
@@ -192,32 +141,16 @@ func (r *measuring) tidy(start time.Time) error {
 }
 
 // event takes an event that comes until the deadline, and acknowledges it.
-func (r *measuring) event(ch *channel, deadline time.Time) (timedEvent, bool, error) {
-	e, ok, err := ch.event(deadline, r.call)
+func (r *measuring) event(ch *channel, deadline time.Time) (pendingEvent, bool, error) {
+	e, ok, err := ch.event(deadline, r.hw.quietly)
 	if !ok || err != nil {
-		return timedEvent{}, false, err
+		return e, false, err
 	}
-	r.slow += e.late
-	t := timedEvent{pendingEvent: e, at: time.Now(), slow: r.slow}
+	r.hw.delays += e.late
+	r.last = r.now()
 	e.from.unacked--
-	// Acknowledged all the same if the verb fails: it is not known outside.
-	return t, true, r.call(verbs.AckCQEvents, nil)
-}
-
-// timedEvent is an event that was taken.
-type timedEvent struct {
-	pendingEvent
-	at   time.Time
-	slow time.Duration // measuring.slow at that time
-}
-
-// outcome is what became of a sample.
-type outcome struct {
-	wc    verbs.WC
-	found bool // the completion came
-	timed bool // and in a way that tells the time
-	at    time.Time
-	slow  time.Duration // measuring.slow at that time
+	// It counts as acknowledged even if the verb fails, because callers do not know it.
+	return e, true, r.hw.quietly(verbs.AckCQEvents, Call{}, nil)
 }
 
 // sample takes one sample. Its latency is 0 if it has none.
@@ -233,13 +166,14 @@ func (r *measuring) sample(number uint64) (latency, arm time.Duration, err error
 	if r.receiver != nil {
 		wr := r.Recv
 		wr.ID = number
-		if err := r.callOn(r.receiver.about(), verbs.PostRecv, func(int) *failure { return r.hw.postRecv(r.receiver, wr) }); err != nil {
+		err := r.hw.quietly(verbs.PostRecv, r.receiver.about(), func(int) *failure { return r.receiver.postRecv(wr) })
+		if err != nil {
 			return 0, 0, err
 		}
 	}
 	if r.channel != nil {
 		start := time.Now()
-		err := r.call(verbs.ReqNotifyCQ, func(int) *failure {
+		err := r.hw.quietly(verbs.ReqNotifyCQ, Call{}, func(int) *failure {
 			r.cq.arm(r.SolicitedOnly)
 			return nil
 		})
@@ -248,17 +182,26 @@ func (r *measuring) sample(number uint64) (latency, arm time.Duration, err error
 		}
 		arm = time.Since(start)
 	}
-	r.slow = 0
-	start := time.Now()
-	if err := r.trigger(number); err != nil {
+	start := r.now()
+	if r.Init != nil {
+		err = r.change(verbs.ToError())
+	} else {
+		send := r.send
+		send.wr.ID = number
+		err = r.hw.quietly(verbs.PostSend, r.sender.sending(send), func(int) *failure { return r.hw.postSend(r.sender, send) })
+	}
+	if err != nil {
 		return 0, 0, err
 	}
-	await := r.polled
+	timed, deadline := true, start.at.Add(r.Deadline)
+	var wc *verbs.WC
 	if r.channel != nil {
-		await = r.notified
+		wc, timed, err = r.notified(number, deadline)
+	} else {
+		wc, err = r.completion(r.cq, number, deadline)
 	}
-	o, err := await(number, start.Add(r.Deadline))
-	if err != nil || !r.succeeded(o, r.Status) {
+	end := r.last
+	if err != nil || !r.succeeded(wc, r.Status) {
 		return 0, 0, err
 	}
 	if r.other != nil {
@@ -271,20 +214,20 @@ func (r *measuring) sample(number uint64) (latency, arm time.Duration, err error
 		r.found.Stopped = verbs.StopMissed
 		return 0, 0, nil
 	}
-	if !o.timed {
+	if !timed {
 		return 0, 0, nil
 	}
-	return r.clock(o.at.Sub(start), o.slow), arm, nil
+	return r.latency(end.at.Sub(start.at), end.delays-start.delays), arm, nil
 }
 
-// succeeded reports whether the completion that was awaited came, as it should.
-func (r *measuring) succeeded(o outcome, status verbs.WCStatus) bool {
+// succeeded reports whether a completion that was awaited came, as it should.
+func (r *measuring) succeeded(wc *verbs.WC, status verbs.WCStatus) bool {
 	switch {
-	case !o.found:
+	case wc == nil:
 		r.found.Missing++
 		r.found.Stopped = verbs.StopMissing
-	case o.wc.Status != status:
-		r.found.Unsuccessful = append(r.found.Unsuccessful, o.wc.Status)
+	case wc.Status != status:
+		r.found.Unsuccessful = append(r.found.Unsuccessful, wc.Status)
 		r.found.Stopped = verbs.StopUnsuccessful
 	default:
 		return true
@@ -292,112 +235,130 @@ func (r *measuring) succeeded(o outcome, status verbs.WCStatus) bool {
 	return false
 }
 
-// polled waits for the completion of a sample by polling.
-func (r *measuring) polled(number uint64, deadline time.Time) (outcome, error) {
-	return r.completion(r.cq, number, deadline)
-}
-
-// notified waits for the completion of a sample by its event.
-func (r *measuring) notified(number uint64, deadline time.Time) (outcome, error) {
+// notified waits for the completion of a sample by its event. It reports whether the event
+// tells the time.
+func (r *measuring) notified(number uint64, deadline time.Time) (wc *verbs.WC, timed bool, err error) {
 	astray := false
 	for {
 		e, ok, err := r.event(r.channel, deadline)
-		if err != nil {
-			return outcome{}, err
-		}
-		if !ok {
-			return r.overdue(number, astray)
-		}
-		if e.says.CQ != r.cq {
+		came := r.last
+		switch {
+		case err != nil:
+			return nil, false, err
+		case !ok:
+			wc, err = r.overdue(number, astray)
+			return wc, false, err
+		case e.says.CQ != r.cq:
 			r.found.Misdirected++
 			astray = true
 			continue
 		}
-		o, err := r.completion(r.cq, number, time.Time{})
-		if err != nil || o.found {
-			o.at, o.slow = e.at, e.slow
-			return o, err
+		if wc, err = r.completion(r.cq, number, time.Time{}); err != nil || wc != nil {
+			r.last = came
+			return wc, true, err
 		}
-		// An event without a completion. If that of a missed sample was still to
-		// come, this is it, and that of the present sample is to come in its stead.
+		// The event came without a completion. If the event of a missed sample was
+		// pending, this is it, and that of the present sample takes its place.
 		if r.late == 0 {
 			r.found.Spurious++
 		}
-		o, err = r.completion(r.cq, number, deadline)
-		o.timed = false
-		return o, err
+		wc, err = r.completion(r.cq, number, deadline)
+		return wc, false, err
 	}
 }
 
-// overdue looks for what became of a sample whose event did not come in time. One
-// of its events may have gone astray already.
-func (r *measuring) overdue(number uint64, astray bool) (outcome, error) {
-	o, err := r.completion(r.cq, number, time.Time{})
+// overdue looks for the completion of a sample whose event did not come in time. One of its
+// events may have gone astray already.
+func (r *measuring) overdue(number uint64, astray bool) (*verbs.WC, error) {
+	wc, err := r.completion(r.cq, number, time.Time{})
 	if err != nil {
-		return o, err
+		return nil, err
 	}
-	o.timed = false
 	if !astray && r.bystander != nil {
-		_, astray, err = r.event(r.bystander, time.Time{})
-		if err != nil {
-			return o, err
+		if _, astray, err = r.event(r.bystander, time.Time{}); err != nil {
+			return wc, err
 		}
 		if astray {
 			r.found.Misdirected++
 		}
 	}
-	if !o.found {
-		return o, nil
+	if wc != nil {
+		r.waits++
+		if !astray {
+			r.found.Missed++
+			r.late++
+		}
 	}
-	r.waits++
-	if !astray {
-		r.found.Missed++
-		r.late++
-	}
-	return o, nil
+	return wc, nil
 }
 
-// completion polls a CQ until the completion of a sample is found or the deadline
-// has come, but at least once. Completions of earlier samples are late, and
-// dropped.
-func (r *measuring) completion(q *cq, number uint64, deadline time.Time) (outcome, error) {
+// completion polls a CQ at least once, until it has the completion of a sample or the
+// deadline has come. It drops completions of earlier samples. Nil if there is none.
+func (r *measuring) completion(q *cq, number uint64, deadline time.Time) (*verbs.WC, error) {
 	for {
-		// Whatever was in the CQ when the time had come is seen once more.
+		// What was in the CQ at the deadline is still seen.
 		over := !time.Now().Before(deadline)
-		var o outcome
+		var wc verbs.WC
 		var some bool
-		err := r.call(verbs.PollCQ, func(int) *failure {
-			o.wc, some = q.next()
+		err := r.hw.quietly(verbs.PollCQ, Call{}, func(int) *failure {
+			wc, some = q.next()
 			return nil
 		})
 		if err != nil {
-			return outcome{}, err
+			return nil, err
 		}
-		if some && o.wc.ID == number {
-			o.found, o.timed = true, true
-			o.at, o.slow = time.Now(), r.slow
-			return o, nil
+		if some && wc.ID == number {
+			r.last = r.now()
+			return &wc, nil
 		}
-		if some {
-			continue
+		if !some {
+			if over {
+				return nil, nil
+			}
+			time.Sleep(pollPause)
 		}
-		if over {
-			return outcome{}, nil
-		}
-		time.Sleep(pollPause)
 	}
 }
 
-// clock returns the latency of a sample. If the profile has one, it counts instead
-// of the time that passed, which is mostly that of Go's scheduler; what the
-// profile made the verbs longer comes on top of it.
-func (r *measuring) clock(passed, slow time.Duration) time.Duration {
-	median := r.hw.times.median(r.cq, r.channel == nil)
+// latency returns the latency of a sample. If the profile has one, it counts instead of the
+// time that passed, which is mainly that of Go's scheduler. The delays that the profile caused
+// come on top of it.
+func (r *measuring) latency(passed, delays time.Duration) time.Duration {
+	times := r.hw.profile.CompletionLatency
+	median := times.Notified
+	if slow, ok := times.SlowVectors[r.cq.vector]; ok {
+		median = slow
+	}
+	if r.channel == nil {
+		median = times.Polled
+	}
 	if median == 0 {
 		return max(1, passed)
 	}
-	// Were it longer than the deadline, the sample would not have gone well.
-	latency := min(r.hw.times.draw(median), r.Deadline) + slow
+	// A longer one than the deadline would have failed.
+	latency := min(draw(r.hw.times, median, times.Jitter), r.Deadline) + delays
 	r.pendingDelay += latency - passed
 	return latency
+}
+
+// newTimes returns what draws the times of a device. They come in the same order whenever
+// its name is the same.
+func newTimes(name string) *rand.Rand {
+	var seed [32]byte
+	copy(seed[:], name)
+	return rand.New(rand.NewChaCha8(seed))
+}
+
+// draw returns a time of a distribution with a median and a long tail.
+func draw(rng *rand.Rand, median time.Duration, jitter float64) time.Duration {
+	const (
+		rare = 200 // one time in this many is of the tail
+		tail = 20  // how many times longer it is on average, at a jitter of 1
+		most = 100 // medians that a time may have
+	)
+	factor := math.Exp(jitter * rng.NormFloat64())
+	if rng.IntN(rare) == 0 {
+		factor *= 1 + jitter*tail*rng.ExpFloat64()
+	}
+	return max(1, time.Duration(float64(median)*min(factor, most)))
 }

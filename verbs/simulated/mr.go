@@ -21,34 +21,35 @@ type mr struct {
 	key    uint32
 }
 
-// RegMR implements verbs.PD (ibv_reg_mr). Size and access are checked by the
-// simulated verb, the memory is the host's: if there is none, the error matches
-// syscall.ENOMEM.
+// RegMR implements verbs.PD (ibv_reg_mr). The simulated verb checks size and access. The
+// memory is the host's: if it has none, the error matches syscall.ENOMEM.
 func (p *pd) RegMR(size int, access verbs.Access) (verbs.MR, error) {
 	if err := p.use(); err != nil {
 		return nil, err
 	}
-	const v = verbs.RegMR
-	hw := p.dev.hw
+	hw := p.dev.hardware
 	if size <= 0 {
-		return nil, p.invalid(v, "a buffer of %d bytes", size)
+		return nil, p.invalid(verbs.RegMR, "a buffer of %d bytes", size)
 	}
-	if limit := hw.behaviour.attr.Limits.MaxMRSize; uint64(size) > limit {
-		return nil, p.invalid(v, "a buffer of %d bytes is above max_mr_size %d", size, limit)
+	if limit := hw.attr.Limits.MaxMRSize; uint64(size) > limit {
+		return nil, p.invalid(verbs.RegMR, "a buffer of %d bytes is above max_mr_size %d", size, limit)
 	}
-	// Mapped like the memory of real regions, so that misuse shows here, too: the
-	// buffer is gone after Close.
+	// Mapped like the memory of real regions, so that its use after Close shows here, too.
 	buf, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
-		return nil, &verbs.Error{Verb: v, Device: hw.name, Errno: syscall.ENOMEM, Detail: fmt.Errorf("map the buffer: %w", err)}
+		return nil, &verbs.Error{Verb: verbs.RegMR, Device: hw.name, Errno: syscall.ENOMEM, Detail: fmt.Errorf("map the buffer: %w", err)}
 	}
 	m := &mr{
 		object: object{kind: kindMR, dev: p.dev}, pd: p, access: access,
 		buf: buf[:size:size], addr: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(buf)))),
 	}
-	err = hw.callOn(Call{Length: size, GID: -1}, v, func(int) *failure {
-		if f := hw.registers(size); f != nil {
-			return f
+	err = hw.call(verbs.RegMR, Call{Length: size}, func(int) *failure {
+		pinned := wholePages(size)
+		for _, m := range hw.mrs {
+			pinned += wholePages(len(m.buf))
+		}
+		if limit := hw.profile.Registration.Memlock; limit > 0 && pinned > limit {
+			return &failure{errno: syscall.ENOMEM} // the kernel gives no reason either
 		}
 		if f := hw.admit(&m.object, 0, &p.dev.object, &p.object); f != nil {
 			return f
@@ -77,65 +78,44 @@ func (m *mr) Close() error {
 	if m.closed {
 		return nil
 	}
-	hw := m.dev.hw
-	if err := m.destroy(verbs.DeregMR, func() { delete(hw.mrs, m.key) }); err != nil {
+	if err := m.destroy(verbs.DeregMR, func() { delete(m.dev.mrs, m.key) }); err != nil {
 		return err
 	}
 	buf := m.buf
 	m.buf = nil
 	if err := unix.Munmap(buf[:cap(buf)]); err != nil {
-		return fmt.Errorf("unmap the buffer of a memory region of %s: %w", hw.name, err)
+		return fmt.Errorf("unmap the buffer of a memory region of %s: %w", m.dev.name, err)
 	}
 	return nil
 }
 
-// holds returns the part of the region at an address, and whether it is within.
-func (m *mr) holds(addr uint64, length uint32) ([]byte, bool) {
-	offset := addr - m.addr
-	if addr < m.addr || offset > uint64(len(m.buf)) || uint64(length) > uint64(len(m.buf))-offset {
+// within returns the memory of an element, which must be in the region.
+func (m *mr) within(s verbs.SGE) ([]byte, bool) {
+	offset := s.Addr - m.addr
+	if s.Addr < m.addr || offset > uint64(len(m.buf)) || uint64(s.Length) > uint64(len(m.buf))-offset {
 		return nil, false
 	}
-	return m.buf[offset : offset+uint64(length)], true
+	return m.buf[offset : offset+uint64(s.Length)], true
 }
 
-// local returns the memory of a scatter/gather element, if its key and its range
-// are right for work of a protection domain.
+// local returns the memory of a scatter/gather element, if its key and its range are right
+// for work of a protection domain.
 func (h *hardware) local(p *pd, s verbs.SGE, access verbs.Access) ([]byte, bool) {
-	if s.Length == 0 {
-		return nil, true
+	if m, ok := h.mrs[s.LKey]; ok && s.Length > 0 && m.pd == p && m.access&access == access {
+		return m.within(s)
 	}
-	m, ok := h.mrs[s.LKey]
-	if !ok || m.pd != p || m.access&access != access {
-		return nil, false
-	}
-	return m.holds(s.Addr, s.Length)
+	return nil, s.Length == 0
 }
 
-// inline returns the memory of an element of inline data, whose key does not
-// count. The simulation reads registered memory only.
+// inline returns the memory of an element of inline data, whose key does not count. The
+// simulation reads registered memory only.
 func (h *hardware) inline(s verbs.SGE) ([]byte, bool) {
-	if s.Length == 0 {
-		return nil, true
-	}
 	for _, m := range h.mrs {
-		if b, ok := m.holds(s.Addr, s.Length); ok {
+		if b, ok := m.within(s); ok {
 			return b, true
 		}
 	}
-	return nil, false
-}
-
-// registers decides whether the process may lock a region of a size.
-func (h *hardware) registers(size int) *failure {
-	limit := h.behaviour.profile.Registration.Memlock
-	pinned := wholePages(size)
-	for _, m := range h.mrs {
-		pinned += wholePages(len(m.buf))
-	}
-	if limit > 0 && pinned > limit {
-		return &failure{errno: syscall.ENOMEM} // the kernel gives no reason either
-	}
-	return nil
+	return nil, s.Length == 0
 }
 
 // wholePages rounds a size up to whole pages.

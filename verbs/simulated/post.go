@@ -23,52 +23,59 @@ func (q *qp) PostSend(wr verbs.SendWR) error {
 	if err != nil {
 		return err
 	}
-	hw := q.dev.hw
-	return hw.callOn(q.sending(w), verbs.PostSend, func(int) *failure { return hw.postSend(q, w) })
+	return q.call(verbs.PostSend, q.sending(w), func(int) *failure { return q.dev.postSend(q, w) })
 }
 
 // work returns what a send work request needs to be posted.
 func (q *qp) work(wr verbs.SendWR) (sendWork, error) {
 	w := sendWork{wr: wr}
-	if q.typ.IsDatagram() {
-		a, ok := wr.AH.(*ah)
-		if !ok || a == nil || a.dev != q.dev {
-			return w, q.invalid(verbs.PostSend, "a send on a %s QP needs an address handle of the same device", q.typ)
-		}
-		if err := a.use(); err != nil {
-			return w, err
-		}
-		w.to = a.attr
+	if !q.typ.IsDatagram() {
+		return w, nil
 	}
-	return w, nil
+	var used []*object
+	a, ok := own[*ah](q.dev, wr.AH, &used)
+	if !ok || a == nil {
+		return w, q.invalid(verbs.PostSend, "a send on a %s QP needs an address handle of the same device", q.typ)
+	}
+	w.to = a.attr
+	return w, a.use()
 }
 
 // sending describes a send to a fault.
 func (q *qp) sending(w sendWork) Call {
 	c := q.about().by(w.to)
 	if w.wr.Flags&verbs.SendInline != 0 {
-		for _, s := range w.wr.SGEs {
-			c.Inline += int(s.Length)
-		}
+		c.Inline = int(length(w.wr.SGEs))
 	}
 	return c
 }
 
+// length returns the sum of the lengths of elements.
+func length(sges []verbs.SGE) (total uint64) {
+	for _, s := range sges {
+		total += uint64(s.Length)
+	}
+	return total
+}
+
 // postSend is the effect of ibv_post_send.
 func (h *hardware) postSend(q *qp, w sendWork) *failure {
-	if q.state < verbs.RTS {
+	size := q.size.real
+	switch n := len(w.wr.SGEs); {
+	case q.state < verbs.RTS:
 		return fail(syscall.EINVAL, "the QP is in %s", q.state)
-	}
-	if n := len(w.wr.SGEs); n > int(q.size.real.MaxSendSGE) {
-		return fail(syscall.EINVAL, "%d gather elements are more than %d", n, q.size.real.MaxSendSGE)
-	}
-	if q.held >= q.size.real.MaxSendWR {
-		return fail(syscall.ENOMEM, "the send queue is full (%d)", q.size.real.MaxSendWR)
+	case n > int(size.MaxSendSGE):
+		return fail(syscall.EINVAL, "%d gather elements are more than %d", n, size.MaxSendSGE)
+	case q.held() >= size.MaxSendWR:
+		return fail(syscall.ENOMEM, "the send queue is full (%d)", size.MaxSendWR)
 	}
 	if w.wr.Flags&verbs.SendInline != 0 {
-		var f *failure
-		if w.data, f = h.inlineData(q, w.wr.SGEs); f != nil {
-			return f
+		if total := length(w.wr.SGEs); total > uint64(size.MaxInlineData) {
+			return fail(syscall.EINVAL, "%d bytes of inline data are more than %d", total, size.MaxInlineData)
+		}
+		var ok bool
+		if w.data, ok = gather(w.wr.SGEs, h.inline); !ok {
+			return fail(syscall.EFAULT, "the inline data is in no memory region")
 		}
 	}
 	if q.state != verbs.RTS {
@@ -79,32 +86,12 @@ func (h *hardware) postSend(q *qp, w sendWork) *failure {
 	return nil
 }
 
-func (h *hardware) inlineData(q *qp, sges []verbs.SGE) ([]byte, *failure) {
-	total := uint64(0)
-	for _, s := range sges {
-		total += uint64(s.Length)
-	}
-	if total > uint64(q.size.real.MaxInlineData) {
-		return nil, fail(syscall.EINVAL, "%d bytes of inline data are more than %d", total, q.size.real.MaxInlineData)
-	}
-	data := make([]byte, 0, total)
-	for _, s := range sges {
-		part, ok := h.inline(s)
-		if !ok {
-			return nil, fail(syscall.EFAULT, "the inline data is in no memory region")
-		}
-		data = append(data, part...)
-	}
-	return data, nil
-}
-
 func (q *qp) PostRecv(wr verbs.RecvWR) error {
-	hw := q.dev.hw
-	return q.callOn(q.about(), verbs.PostRecv, func(int) *failure { return hw.postRecv(q, wr) })
+	return q.call(verbs.PostRecv, q.about(), func(int) *failure { return q.postRecv(wr) })
 }
 
 // postRecv is the effect of ibv_post_recv.
-func (h *hardware) postRecv(q *qp, wr verbs.RecvWR) *failure {
+func (q *qp) postRecv(wr verbs.RecvWR) *failure {
 	switch {
 	case q.srq != nil:
 		return fail(syscall.EINVAL, "the QP has an SRQ")
@@ -115,23 +102,26 @@ func (h *hardware) postRecv(q *qp, wr verbs.RecvWR) *failure {
 		return f
 	}
 	if q.state == verbs.Err {
-		q.flushRecvs()
+		q.enter(verbs.Err) // which flushes it
 	}
 	return nil
 }
 
-func (q *qp) finishSend(w sendWork, status verbs.WCStatus) {
-	if !q.dev.hw.behaviour.signals(q.signalAll, w.wr.Flags, status) {
-		return
-	}
-	wc := verbs.WC{ID: w.wr.ID, Status: status, QPNum: q.number}
-	q.held++
-	life := q.resets
-	q.sendCQ.complete(completion{wc: wc, retire: func() {
-		if q.resets == life {
-			q.held--
+// held returns the number of slots of the send queue whose completions were not polled.
+func (q *qp) held() (n uint32) {
+	for _, c := range q.sendCQ.queue {
+		if c.sender == q && c.resets == q.resets {
+			n++
 		}
-	}}, false)
+	}
+	return n
+}
+
+func (q *qp) finishSend(w sendWork, status verbs.WCStatus) {
+	if q.dev.signals(q.signalAll, w.wr.Flags, status) {
+		wc := verbs.WC{ID: w.wr.ID, Status: status, QPNum: q.number}
+		q.sendCQ.complete(completion{wc: wc, sender: q, resets: q.resets}, false)
+	}
 }
 
 func (q *qp) finishRecv(wc verbs.WC, solicited bool) {

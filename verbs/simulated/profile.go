@@ -11,11 +11,13 @@ import (
 //go:embed default.yaml
 var defaultYAML []byte
 
-// Profile says which devices to simulate.
+// Profile says which devices to simulate. default.yaml and docs/reference/simulator.md
+// describe the keys.
 //
-// The tags of its fields are the rules of Validate: "of" names the list of words that a
-// text must be on, "keys" the list for the keys of a map, and "in" the range of a number.
-// Without "in", a number must not be negative. An empty text is valid if YAML omits it.
+// The tags of the fields are the rules of Validate: "of" is a list of words or its name,
+// "keys" the list for the keys of a map, "in" the range of a number, which otherwise must not
+// be negative. "max" limits the bytes of a text, "match" is a regular expression for it, and
+// "example" is a valid one. An empty text is valid if YAML omits it.
 type Profile struct {
 	// Devices are the devices. An empty list is a host without any.
 	Devices []DeviceProfile `yaml:"devices"`
@@ -24,40 +26,34 @@ type Profile struct {
 // DeviceProfile describes one simulated device. A field that stands for an enumeration
 // holds the name that String of the type in package verbs returns.
 type DeviceProfile struct {
-	Name string `yaml:"name"`
-	// Like names a device of the default profile that provides each key that the file
-	// leaves out. ParseProfile resolves and clears it.
-	Like string `yaml:"like,omitempty"`
-	// Driver is the name of the driver that the device claims to have, such as mlx5, and
-	// Kernel the release of its kernel, such as 6.1. Known errata of the driver are not
-	// held against the device.
-	Driver       string `yaml:"driver,omitempty"`
-	Kernel       string `yaml:"kernel,omitempty"`
-	Transport    string `yaml:"transport" of:"transport"`
-	Firmware     string `yaml:"fw_version"`
-	VendorID     uint32 `yaml:"vendor_id"`
-	VendorPartID uint32 `yaml:"vendor_part_id"`
-	HWVersion    uint32 `yaml:"hw_version"`
-	// NodeGUID is written as in sysfs, for example 5254:00ff:fe12:3456.
-	NodeGUID          string        `yaml:"node_guid"`
+	// Name becomes a label and a path in reports. The kernel allows 63 bytes.
+	Name string `yaml:"name" match:"[0-9A-Za-z][0-9A-Za-z_.-]{0,62}" example:"sim_rxe0"`
+	// Like is resolved and cleared by ParseProfile.
+	Like              string        `yaml:"like,omitempty"`
+	Driver            string        `yaml:"driver,omitempty" match:"[0-9a-z_]{0,32}" example:"bnxt_re"`
+	Kernel            string        `yaml:"kernel,omitempty" match:"[0-9]+\\.[0-9]+[0-9A-Za-z.+~_-]{0,56}" example:"6.1"`
+	Transport         string        `yaml:"transport" of:"transport"`
+	Firmware          string        `yaml:"fw_version" max:"63" example:"20.31.1014"`
+	VendorID          uint32        `yaml:"vendor_id"`
+	VendorPartID      uint32        `yaml:"vendor_part_id"`
+	HWVersion         uint32        `yaml:"hw_version"`
+	NodeGUID          string        `yaml:"node_guid" match:"[0-9a-fA-F]{4}(:[0-9a-fA-F]{4}){3}" example:"5254:00ff:fe12:3456"`
 	Ports             []PortProfile `yaml:"ports"`
 	CompletionVectors int           `yaml:"completion_vectors" in:"1-2147483647"`
-	// QPTypes are the names of the verbs.QPTypes that can be created. Others fail with
-	// EOPNOTSUPP. SRD, a type of one driver, is not tried unless it is listed.
-	QPTypes []string `yaml:"qp_types" of:"qp type"`
-	// RawPacketNeedsPermission makes the creation of a raw packet QP fail with EPERM, as
-	// it does for a process without CAP_NET_RAW.
+	// QPTypes can be created. Others fail with EOPNOTSUPP.
+	QPTypes                  []string `yaml:"qp_types" of:"qp type"`
 	RawPacketNeedsPermission bool     `yaml:"raw_packet_needs_permission"`
 	Limits                   Limits   `yaml:"limits"`
 	Extended                 Extended `yaml:"extended,omitempty"`
 	// MaxInlineData limits the inline data of a QP, in bytes. No verb reports it.
-	MaxInlineData int          `yaml:"max_inline_data" in:"0-1048576"`
-	Registration  Registration `yaml:"registration,omitempty"`
-	Rounding      string       `yaml:"rounding" of:"rounding"`
-	Memory        Costs        `yaml:"memory"`
-	// DefaultLatency is the minimum time of verbs that Latency does not name. Posting,
-	// polling, arming, waiting for events and acknowledging them take no time unless
-	// Latency names them.
+	MaxInlineData int `yaml:"max_inline_data" in:"0-1048576"`
+	Registration  struct {
+		// Memlock acts as RLIMIT_MEMLOCK of a process. Zero means no limit.
+		Memlock int64 `yaml:"memlock_bytes,omitempty"`
+	} `yaml:"registration,omitempty"`
+	Rounding string `yaml:"rounding" of:"exact rxe ib"`
+	Memory   Costs  `yaml:"memory"`
+	// DefaultLatency is the minimum time of verbs that Latency does not name.
 	DefaultLatency    time.Duration                       `yaml:"default_latency"`
 	Latency           replaced[verbs.Verb, time.Duration] `yaml:"latency,omitempty" keys:"verb"`
 	CompletionLatency CompletionLatency                   `yaml:"completion_latency,omitempty"`
@@ -65,14 +61,11 @@ type DeviceProfile struct {
 	Vanish           bool              `yaml:"vanish,omitempty"`
 	Faults           []Fault           `yaml:"faults,omitempty"`
 	CompletionFaults []CompletionFault `yaml:"completion_faults,omitempty"`
-	// Violate names contracts that the device breaks, of those that Contracts returns.
-	Violate []string `yaml:"violate,omitempty" of:"contract"`
-	// AsyncEvents names the asynchronous events, as verbs.AsyncEventType does, that come
-	// as soon as the device is opened. Events of a port are for port 1.
+	Violate          []string          `yaml:"violate,omitempty" of:"contract"`
+	// AsyncEvents come as soon as the device is opened. Events of a port are for port 1.
 	AsyncEvents []string `yaml:"async_events,omitempty" of:"asynchronous event"`
-	// HardwareFaults names what is wrong with the hardware, or with reading it: some of
-	// the faults that HardwareFaults returns.
-	HardwareFaults []string  `yaml:"hardware_faults,omitempty" of:"hardware fault"`
+	// HardwareFaults are acted out by package internal/hardware/simulated.
+	HardwareFaults []string  `yaml:"hardware_faults,omitempty" of:"hang fail refused not_numeric saturated all_ones reset slow_link slow_pci flapping"`
 	Resources      Resources `yaml:"resources,omitempty"`
 }
 
@@ -82,24 +75,20 @@ type PortProfile struct {
 	State     string `yaml:"state" of:"port state"`
 	LinkLayer string `yaml:"link_layer" of:"link layer"`
 	LID       uint16 `yaml:"lid,omitempty"`
-	// ActiveMTU is in bytes: 256, 512, 1024, 2048 or 4096.
-	ActiveMTU int `yaml:"active_mtu"`
+	ActiveMTU int    `yaml:"active_mtu" of:"256 512 1024 2048 4096"`
 	// PKeys is the size of the partition key table. Zero means 1.
 	PKeys int `yaml:"pkeys,omitempty" in:"0-65535"`
-	// PKeyTable holds the first entries of that table, {0xffff} if it is empty. The other
-	// entries are 0, which means unused.
-	PKeyTable []uint16 `yaml:"pkey_table,omitempty"`
-	// GRHRequired is true if an InfiniBand port accepts global addresses only.
+	// PKeyTable holds the first entries of that table. Empty means {0xffff}.
+	PKeyTable   []uint16     `yaml:"pkey_table,omitempty"`
 	GRHRequired bool         `yaml:"grh_required,omitempty"`
 	GIDs        []GIDProfile `yaml:"gids"`
 }
 
 // GIDProfile is a used entry of a GID table.
 type GIDProfile struct {
-	Index int `yaml:"index" in:"0-255"`
-	// GID is written as an IPv6 address.
-	GID  string `yaml:"gid"`
-	Type string `yaml:"type" of:"GID type"`
+	Index int    `yaml:"index" in:"0-255"`
+	GID   string `yaml:"gid"`
+	Type  string `yaml:"type" of:"GID type"`
 }
 
 // Limits are the fields of verbs.Limits under the names of struct ibv_device_attr. If
@@ -129,17 +118,9 @@ type Limits struct {
 type Extended struct {
 	// TimestampMask is the largest timestamp of a completion. Zero means that there are none.
 	TimestampMask uint64 `yaml:"completion_timestamp_mask"`
-	// CoreClock is in kHz.
 	CoreClock     uint64 `yaml:"hca_core_clock"`
 	RawPacketCaps uint32 `yaml:"raw_packet_caps"`
 	MaxDMSize     uint64 `yaml:"max_dm_size"`
-}
-
-// Registration says which memory can be registered on a device.
-type Registration struct {
-	// Memlock limits the sum of all regions of a process, in bytes, as RLIMIT_MEMLOCK
-	// does: a region above it fails with ENOMEM. Zero means no limit.
-	Memlock int64 `yaml:"memlock_bytes,omitempty"`
 }
 
 // Costs say what an object of each kind costs. Objects of other kinds cost nothing.
@@ -168,24 +149,18 @@ type Fault struct {
 	Verb verbs.Verb `yaml:"verb" of:"verb"`
 	// When reports whether a call counts. Nil means that all do. Only programs can set
 	// it, and child processes do not have it.
-	When func(Call) bool `yaml:"-" json:"-"`
-	// After is the number of calls that come first and are not affected.
+	When func(Call) bool `yaml:"-"`
+	// After is the number of calls that come first and are not affected. Times is the number
+	// of calls that are affected. Zero means all.
 	After int `yaml:"after,omitempty"`
-	// Times is the number of calls that are affected. Zero means all.
 	Times int `yaml:"times,omitempty"`
-	// Errno is the symbol, such as ENOMEM, of the error with which the verb fails. The
-	// verb then does nothing else. "no_errno" is a verb that fails and sets no errno.
-	Errno string `yaml:"errno,omitempty" of:"errno"`
-	// Short reduces each returned size by this amount, but not below 0. Only the verbs of
-	// sizingVerbs return sizes.
-	Short int `yaml:"short,omitempty"`
-	// Ignore makes the verb succeed and do nothing: a work request never completes, a CQ
-	// is not armed. Only the verbs of ignorableVerbs can be ignored.
+	// Errno is the symbol of the error with which the verb fails, or no_errno.
+	Errno  string        `yaml:"errno,omitempty" of:"errno"`
+	Short  int           `yaml:"short,omitempty"`
 	Ignore bool          `yaml:"ignore,omitempty"`
 	Delay  time.Duration `yaml:"delay,omitempty"`
 	Hang   bool          `yaml:"hang,omitempty"`
-	// Crash ends the process by SIGABRT within the verb.
-	Crash bool `yaml:"crash,omitempty"`
+	Crash  bool          `yaml:"crash,omitempty"`
 }
 
 // Call describes a call of a verb to Fault.When. A field that does not apply is zero.
@@ -193,19 +168,19 @@ type Call struct {
 	// QPType and State are those of the QP, and To is the state that ibv_modify_qp asks for.
 	QPType    verbs.QPType
 	State, To verbs.QPState
-	// Port and GID are the port and the GID index of the call or of its QP. GID is -1 if
-	// there is none.
+	// Port and GID are the port and the GID index of the call or of its QP. Global is true
+	// if there is a GID index.
 	Port, GID int
-	// Inline is the size of inline data, requested of a QP or sent.
-	Inline int
-	Length int
+	Global    bool
+	// Inline is the size of inline data, requested of a QP or sent. Length is that of a
+	// memory region.
+	Inline, Length int
 }
 
-// CompletionLatency says which times verbs.Device.Measure finds, from posting a work
-// request until the process has its completion. They are medians. The times are drawn
-// from a distribution with a long tail, in an order that depends only on the name of the
-// device. Without a median, the time is what the simulation takes, mainly Go's
-// scheduler. Outside a measurement completions take no time.
+// CompletionLatency holds the medians of the times that verbs.Device.Measure finds, from
+// posting a work request until the process has its completion. Without a median, the time is
+// what the simulation takes, mainly Go's scheduler. Outside a measurement completions take no
+// time.
 type CompletionLatency struct {
 	Polled   time.Duration `yaml:"polled,omitempty"`
 	Notified time.Duration `yaml:"notified,omitempty"`
@@ -219,16 +194,13 @@ type CompletionLatency struct {
 // CompletionFault makes completions or their events misbehave. If several faults act on
 // one, they do so in the order of the profile.
 type CompletionFault struct {
-	// Fault is what goes wrong: FaultDropEvent and so on. It also says what is counted:
-	// the events of the device that are due, for FaultSpuriousEvent the armings of a CQ
-	// that has a channel, and for faults of completions the completions of the device.
-	Fault string `yaml:"fault" of:"completion fault"`
-	// Path limits the fault to completions of one path, PathLoopback or PathFlush, or to
-	// their events. FaultSpuriousEvent takes none.
-	Path string `yaml:"path,omitempty" of:"path"`
-	// After is the number of those that come first and are not affected.
-	After int `yaml:"after,omitempty"`
-	// Times is the number of those that are affected. Zero means all.
+	// Fault is what goes wrong. It determines what is counted: events that are due, for
+	// spurious_event the armings of CQs with a channel, for the last three completions.
+	Fault string `yaml:"fault" of:"drop_event delay_event misdirect_event misname_event spurious_event lose_completion never_complete fail_completion"`
+	// Path limits the fault to completions of one path, or to their events: flush is that
+	// of flushed work requests, loopback that of all others.
+	Path   string        `yaml:"path,omitempty" of:"loopback flush"`
+	After  int           `yaml:"after,omitempty"`
 	Times  int           `yaml:"times,omitempty"`
 	Status string        `yaml:"status,omitempty" of:"status"`
 	Delay  time.Duration `yaml:"delay,omitempty"`
@@ -247,7 +219,7 @@ func Default() *Profile {
 
 // Names returns the names of the devices, sorted.
 func (p *Profile) Names() []string {
-	names := make([]string, 0, len(p.Devices))
+	var names []string
 	for _, d := range p.Devices {
 		names = append(names, d.Name)
 	}
@@ -258,14 +230,12 @@ func (p *Profile) Names() []string {
 // Only returns the profile of one device of p, which it shares with p. Without a name, it
 // returns p.
 func (p *Profile) Only(name string) *Profile {
-	if name == "" {
+	i := slices.IndexFunc(p.Devices, func(d DeviceProfile) bool { return d.Name == name })
+	switch {
+	case name == "":
 		return p
+	case i < 0:
+		return &Profile{Devices: []DeviceProfile{}}
 	}
-	only := &Profile{Devices: []DeviceProfile{}}
-	for i := range p.Devices {
-		if p.Devices[i].Name == name {
-			only.Devices = p.Devices[i : i+1 : i+1]
-		}
-	}
-	return only
+	return &Profile{Devices: p.Devices[i : i+1 : i+1]}
 }

@@ -2,7 +2,9 @@ package simulated
 
 import (
 	"errors"
+	"math/rand/v2"
 	"syscall"
+	"time"
 
 	"rdma_exporter/verbs"
 )
@@ -46,7 +48,7 @@ func (p *Provider) Open(name string) (verbs.Device, error) {
 	// The list belongs to no device, so the faults of all devices act on it.
 	var acting []*countedFault
 	for _, name := range p.names {
-		acting = append(acting, p.devices[name].faults.next(verbs.GetDeviceList, Call{GID: -1})...)
+		acting = append(acting, p.devices[name].acting(verbs.GetDeviceList, Call{})...)
 	}
 	if err := run(p.tracer, "", verbs.GetDeviceList, 0, acting, nil); err != nil {
 		return nil, err
@@ -55,10 +57,17 @@ func (p *Provider) Open(name string) (verbs.Device, error) {
 	if !ok {
 		return nil, &verbs.Error{Verb: verbs.OpenDevice, Device: name, Errno: syscall.ENODEV}
 	}
-	d := &device{hw: hw, events: asyncEvents(hw.behaviour.profile.AsyncEvents)}
+	d := &device{hardware: hw}
+	for _, name := range hw.profile.AsyncEvents {
+		e := verbs.AsyncEvent{Type: value(name, verbs.EventCQErr, verbs.EventWQFatal)}
+		if e.Type.OfPort() {
+			e.Port = 1
+		}
+		d.events = append(d.events, e)
+	}
 	d.object = object{kind: kindDevice, dev: d}
-	err := hw.call(verbs.OpenDevice, func(int) *failure {
-		if hw.behaviour.profile.Vanish {
+	err := hw.call(verbs.OpenDevice, Call{}, func(int) *failure {
+		if hw.profile.Vanish {
 			return fail(syscall.ENODEV, "the device is gone")
 		}
 		return hw.admit(&d.object, 0)
@@ -71,11 +80,14 @@ func (p *Provider) Open(name string) (verbs.Device, error) {
 
 // hardware is one device, which may be opened several times.
 type hardware struct {
-	name      string
-	tracer    verbs.Tracer
-	behaviour *behaviour
-	faults    faults
-	times     *times
+	behaviour
+
+	name   string
+	tracer verbs.Tracer
+	faults []*countedFault
+	// delays is the time that the profile added to verbs and events so far.
+	delays time.Duration
+	times  *rand.Rand // draws the times of completions
 
 	live [kinds]int
 	qps  map[uint32]*qp
@@ -83,17 +95,24 @@ type hardware struct {
 	// channels and cqs are those that were not destroyed, oldest first.
 	channels         []*channel
 	cqs              []*cq
-	completionFaults completionFaults
+	completionFaults []*countedCompletionFault
 	lastQPN          uint32
 	lastKey          uint32
 }
 
 func newHardware(p DeviceProfile, tracer verbs.Tracer) *hardware {
 	const firstQPN = 17 // the lower ones are reserved
-	return &hardware{
-		name: p.Name, tracer: tracer, behaviour: newBehaviour(p), faults: newFaults(p.Faults),
-		times: newTimes(p.Name, p.CompletionLatency), completionFaults: newCompletionFaults(p.CompletionFaults),
-		qps: make(map[uint32]*qp), mrs: make(map[uint32]*mr),
-		lastQPN: firstQPN - 1,
+	h := &hardware{
+		behaviour: newBehaviour(p), name: p.Name, tracer: tracer, times: newTimes(p.Name),
+		qps: make(map[uint32]*qp), mrs: make(map[uint32]*mr), lastQPN: firstQPN - 1,
 	}
+	numbers := errnos()
+	for _, f := range p.Faults {
+		h.faults = append(h.faults, &countedFault{Fault: f, errno: numbers[f.Errno]})
+	}
+	for _, f := range p.CompletionFaults {
+		status := value(f.Status, verbs.WCSuccess, verbs.WCGeneralErr)
+		h.completionFaults = append(h.completionFaults, &countedCompletionFault{CompletionFault: f, status: status})
+	}
+	return h
 }

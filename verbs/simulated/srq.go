@@ -2,6 +2,7 @@ package simulated
 
 import (
 	"slices"
+	"syscall"
 
 	"rdma_exporter/verbs"
 )
@@ -9,50 +10,45 @@ import (
 // srq implements verbs.SRQ (struct ibv_srq).
 type srq struct {
 	object
-	requested, created, queried verbs.SRQAttr
-	queue                       recvQueue
-	limit                       uint32 // below which an event is raised; 0 if it is not armed
+	requested verbs.SRQAttr
+	size      sizes[verbs.SRQAttr]
+	queue     recvQueue
+	limit     uint32 // below which an event is raised; 0 if it is not armed
 }
 
 func (p *pd) CreateSRQ(attr verbs.SRQAttr) (verbs.SRQ, error) {
-	hw := p.dev.hw
 	s := &srq{object: object{kind: kindSRQ, dev: p.dev}, requested: attr}
-	return create[verbs.SRQ](&p.object, Call{GID: -1}, verbs.CreateSRQ, s, func(short int) *failure {
-		size, f := hw.behaviour.srq(attr)
-		if f != nil {
+	return create[verbs.SRQ](&p.object, verbs.CreateSRQ, Call{}, s, func(short int) (f *failure) {
+		if s.size, f = p.dev.srq(attr); f != nil {
 			return f
 		}
 		if short > 0 {
-			size.created = shortSRQ(attr, short)
-			size.real = size.created
+			s.size.created = s.short(short)
+			s.size.real = s.size.created
 		}
-		if f := hw.admit(&s.object, int(size.real.MaxWR), &p.dev.object, &p.object); f != nil {
-			return f
-		}
-		s.created, s.queried = size.created, size.queried
-		s.queue = recvQueue{pd: p, maxWR: size.real.MaxWR, maxSGE: size.real.MaxSGE}
-		return nil
+		s.queue = recvQueue{pd: p, maxWR: s.size.real.MaxWR, maxSGE: s.size.real.MaxSGE}
+		return p.dev.admit(&s.object, int(s.size.real.MaxWR), &p.dev.object, &p.object)
 	})
 }
 
-// shortSRQ returns sizes below those requested.
-func shortSRQ(requested verbs.SRQAttr, short int) verbs.SRQAttr {
-	return verbs.SRQAttr{MaxWR: less(requested.MaxWR, short), MaxSGE: less(requested.MaxSGE, short)}
+// short returns sizes below those requested.
+func (s *srq) short(by int) verbs.SRQAttr {
+	return verbs.SRQAttr{MaxWR: less(s.requested.MaxWR, by), MaxSGE: less(s.requested.MaxSGE, by)}
 }
 
-func (s *srq) Created() verbs.SRQAttr { return s.created }
+func (s *srq) Created() verbs.SRQAttr { return s.size.created }
 
 func (s *srq) Query() (verbs.SRQAttr, error) {
-	return query(&s.object, Call{GID: -1}, verbs.QuerySRQ, func(short int) (verbs.SRQAttr, *failure) {
+	return query(&s.object, verbs.QuerySRQ, Call{}, func(short int) (verbs.SRQAttr, *failure) {
 		if short > 0 {
-			return shortSRQ(s.requested, short), nil
+			return s.short(short), nil
 		}
-		return verbs.SRQAttr{MaxWR: s.queried.MaxWR, MaxSGE: s.queried.MaxSGE, Limit: s.limit}, nil
+		return verbs.SRQAttr{MaxWR: s.size.queried.MaxWR, MaxSGE: s.size.queried.MaxSGE, Limit: s.limit}, nil
 	})
 }
 
 func (s *srq) SetLimit(limit uint32) error {
-	return s.call(verbs.ModifySRQ, func(int) *failure {
+	return s.call(verbs.ModifySRQ, Call{}, func(int) *failure {
 		if f := above("srq_limit", int64(limit), int(s.queue.maxWR)); f != nil {
 			return f
 		}
@@ -64,13 +60,13 @@ func (s *srq) SetLimit(limit uint32) error {
 // taken raises the event of the limit, if the work request that was taken is one too many.
 func (s *srq) taken() {
 	var reached bool
-	if reached, s.limit = s.dev.hw.behaviour.reachesLimit(s.limit, len(s.queue.posted)); reached {
+	if reached, s.limit = s.dev.reachesLimit(s.limit, len(s.queue.posted)); reached {
 		s.dev.events = append(s.dev.events, verbs.AsyncEvent{Type: verbs.EventSRQLimitReached, SRQ: s})
 	}
 }
 
 func (s *srq) PostRecv(wr verbs.RecvWR) error {
-	return s.call(verbs.PostSRQRecv, func(int) *failure { return s.queue.post(wr) })
+	return s.call(verbs.PostSRQRecv, Call{}, func(int) *failure { return s.queue.post(wr) })
 }
 
 func (s *srq) Close() error {
@@ -78,4 +74,30 @@ func (s *srq) Close() error {
 		s.queue.posted = nil
 		s.dev.events = slices.DeleteFunc(s.dev.events, func(e verbs.AsyncEvent) bool { return e.SRQ == s })
 	})
+}
+
+// recvQueue is the receive queue of a QP or an SRQ.
+type recvQueue struct {
+	pd            *pd
+	maxWR, maxSGE uint32
+	posted        []verbs.RecvWR
+}
+
+func (r *recvQueue) post(wr verbs.RecvWR) *failure {
+	if len(wr.SGEs) > int(r.maxSGE) {
+		return fail(syscall.EINVAL, "%d scatter elements are more than %d", len(wr.SGEs), r.maxSGE)
+	}
+	if len(r.posted) >= int(r.maxWR) {
+		return fail(syscall.ENOMEM, "the receive queue is full (%d)", r.maxWR)
+	}
+	wr.SGEs = slices.Clone(wr.SGEs) // the caller may use its slice again
+	r.posted = append(r.posted, wr)
+	return nil
+}
+
+// pop takes the oldest work request, which must exist.
+func (r *recvQueue) pop() verbs.RecvWR {
+	wr := r.posted[0]
+	r.posted = r.posted[1:]
+	return wr
 }

@@ -38,10 +38,10 @@ func Read(p *simulated.Profile, device string, now time.Time, counters bool, beg
 	d := host{DeviceProfile: p.Devices[i], up: max(now.Sub(epoch()), 0)}
 	file := fmt.Sprintf("/sys/class/infiniband/%s/ports/1/counters/port_rcv_data", device)
 	switch {
-	case d.has(simulated.HardwareHang):
+	case d.has("hang"):
 		begin(file)
 		select {}
-	case d.has(simulated.HardwareFail):
+	case d.has("fail"):
 		return state.Hardware{Device: device, Failure: fmt.Sprintf("read %s: input/output error", file)}
 	}
 	h := state.Hardware{Device: device, Driver: kernelDriver(d.Driver), Identity: d.adapter()}
@@ -81,7 +81,7 @@ func (d *host) software() bool { return d.Driver == "rxe" || d.Driver == "siw" }
 // grown returns a counter that grows by perSecond each second.
 func (d *host) grown(perSecond uint64) uint64 {
 	up := d.up
-	if d.has(simulated.HardwareReset) {
+	if d.has("reset") {
 		up %= resetEvery
 	}
 	return perSecond * uint64(up/time.Second)
@@ -96,7 +96,7 @@ func (d *host) adapter() state.Adapter {
 	bus := sum.Sum32() & 0xff
 	const speed, width = 16e9, 16
 	link := state.PCILink{Address: fmt.Sprintf("0000:%02x:00.0", bus), Speed: speed, MaxSpeed: speed, Width: width, MaxWidth: width}
-	if d.has(simulated.HardwareSlowPCI) {
+	if d.has("slow_pci") {
 		link.Width = width / 2
 	}
 	return state.Adapter{
@@ -111,14 +111,14 @@ func (d *host) port(of simulated.PortProfile, counters bool) state.HardwarePort 
 		Number: of.Number, LinkLayer: of.LinkLayer, State: of.State, PhysState: "link_up",
 		Rate: width * lane, MaxRate: width * lane, Width: width, Speed: lane,
 	}
-	flaps := d.has(simulated.HardwareFlapping)
+	flaps := d.has("flapping")
 	if flaps && d.up%flapEvery < flapFor {
 		p.State = "down"
 	}
 	if p.State == "down" {
 		p.PhysState = "disabled"
 	}
-	if d.has(simulated.HardwareSlowLink) {
+	if d.has("slow_link") {
 		p.Width, p.Rate = 1, lane
 	}
 	if of.LinkLayer == "Ethernet" {
@@ -137,10 +137,10 @@ func (d *host) port(of simulated.PortProfile, counters bool) state.HardwarePort 
 	active := of.State == "active"
 	p.Counters = d.counters(active, flaps)
 	switch {
-	case d.has(simulated.HardwareRefused):
+	case d.has("refused"):
 		p.Counters = slices.DeleteFunc(p.Counters, func(c state.Counter) bool { return c.Group == state.GroupHardware })
 		p.Refused = []state.RefusedCounters{{Group: state.GroupHardware, Errno: "EINVAL", Detail: "invalid argument"}}
-	case d.has(simulated.HardwareNotNumeric):
+	case d.has("not_numeric"):
 		p.Counters = slices.DeleteFunc(p.Counters, func(c state.Counter) bool { return c.Name == "port_rcv_data" })
 		p.Refused = []state.RefusedCounters{{Group: state.GroupPort, Detail: `port_rcv_data is "N/A", which is no number`}}
 	}
@@ -202,9 +202,9 @@ func (d *host) counters(active, flaps bool) []state.Counter {
 	}
 	for i := range all {
 		switch c := &all[i]; {
-		case c.Name == "symbol_error" && d.has(simulated.HardwareSaturated):
+		case c.Name == "symbol_error" && d.has("saturated"):
 			c.Value = 1<<16 - 1
-		case c.Name == "port_rcv_data" && d.has(simulated.HardwareAllOnes):
+		case c.Name == "port_rcv_data" && d.has("all_ones"):
 			c.Value = 1<<64 - 1
 		}
 	}

@@ -2,7 +2,6 @@ package simulated_test
 
 import (
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -88,35 +87,32 @@ func TestCountersGrow(t *testing.T) {
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for fault, shows := range map[string]func(h *state.Hardware) bool{
-		simulated.HardwareFail: func(h *state.Hardware) bool { return h.Failure != "" && h.Ports == nil },
-		simulated.HardwareRefused: func(h *state.Hardware) bool {
+		"fail": func(h *state.Hardware) bool { return h.Failure != "" && h.Ports == nil },
+		"refused": func(h *state.Hardware) bool {
 			_, told := value(h, "np_cnp_sent")
 			r := h.Ports[0].Refused
 			return !told && len(r) == 1 && r[0].Errno == "EINVAL" && r[0].Group == state.GroupHardware
 		},
-		simulated.HardwareNotNumeric: func(h *state.Hardware) bool {
+		"not_numeric": func(h *state.Hardware) bool {
 			_, told := value(h, "port_rcv_data")
 			r := h.Ports[0].Refused
 			return !told && len(r) == 1 && r[0].Errno == "" && r[0].Group == state.GroupPort
 		},
-		simulated.HardwareSaturated: func(h *state.Hardware) bool { v, _ := value(h, "symbol_error"); return v == 1<<16-1 },
-		simulated.HardwareAllOnes:   func(h *state.Hardware) bool { v, _ := value(h, "port_rcv_data"); return v == 1<<64-1 },
-		simulated.HardwareReset:     func(h *state.Hardware) bool { v, _ := value(h, "port_rcv_data"); return v < 1<<28*300 },
-		simulated.HardwareSlowLink:  func(h *state.Hardware) bool { return h.Ports[0].Width == 1 && h.Ports[0].Rate < h.Ports[0].MaxRate },
-		simulated.HardwareSlowPCI:   func(h *state.Hardware) bool { return h.Identity.Link.Width < h.Identity.Link.MaxWidth },
-		simulated.HardwareFlapping:  func(h *state.Hardware) bool { v, _ := value(h, "link_downed"); return v > 0 },
+		"saturated": func(h *state.Hardware) bool { v, _ := value(h, "symbol_error"); return v == 1<<16-1 },
+		"all_ones":  func(h *state.Hardware) bool { v, _ := value(h, "port_rcv_data"); return v == 1<<64-1 },
+		"reset":     func(h *state.Hardware) bool { v, _ := value(h, "port_rcv_data"); return v < 1<<28*300 },
+		"slow_link": func(h *state.Hardware) bool { return h.Ports[0].Width == 1 && h.Ports[0].Rate < h.Ports[0].MaxRate },
+		"slow_pci":  func(h *state.Hardware) bool { return h.Identity.Link.Width < h.Identity.Link.MaxWidth },
+		"flapping":  func(h *state.Hardware) bool { v, _ := value(h, "link_downed"); return v > 0 },
 	} {
 		well, ill := read(t, faulty(t), "sim0", now()), read(t, faulty(t, fault), "sim0", now())
 		if shows(&well) || !shows(&ill) {
 			t.Errorf("%s: %+v, without it %+v", fault, ill, well)
 		}
 	}
-	flapping := read(t, faulty(t, simulated.HardwareFlapping), "sim0", now().Add(35*time.Second))
+	flapping := read(t, faulty(t, "flapping"), "sim0", now().Add(35*time.Second))
 	if p := flapping.Ports[0]; p.State != "down" || p.PhysState == "link_up" {
 		t.Errorf("%+v", p)
-	}
-	if n := len(simulated.HardwareFaults()); n != 10 || !slices.Contains(simulated.HardwareFaults(), simulated.HardwareHang) {
-		t.Errorf("there are %d faults", n)
 	}
 }
 
@@ -124,7 +120,7 @@ func TestFaults(t *testing.T) {
 func TestHang(t *testing.T) {
 	t.Parallel()
 	in := make(chan string)
-	go hardware.Read(faulty(t, simulated.HardwareHang), "sim0", now(), true, func(file string) { in <- file })
+	go hardware.Read(faulty(t, "hang"), "sim0", now(), true, func(file string) { in <- file })
 	if file := <-in; !strings.Contains(file, "sim0") {
 		t.Errorf("it hangs in %q", file)
 	}

@@ -66,11 +66,11 @@ func leaked(objects map[string]int, context uint32, next map[restrack.Type]uint3
 func grown(perHour int, shape string, now time.Time) int {
 	since, whole := now.Sub(now.Truncate(time.Hour)), time.Hour
 	switch shape {
-	case profile.GrowthStep:
+	case "step":
 		since = since / (10 * time.Minute) * whole
-	case profile.GrowthFill:
+	case "fill":
 		whole = 20 * time.Minute
-	case profile.GrowthChurn:
+	case "churn":
 		whole = 7 * time.Minute / 2
 		if since %= 2 * whole; since > whole {
 			since = 2*whole - since

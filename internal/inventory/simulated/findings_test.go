@@ -22,7 +22,7 @@ func dev(t *testing.T, p *profile.Profile, device string, look []state.Context, 
 	run := take(t, simulated.New(p, device, noon(), look), device, func(o *inventory.Options) {
 		o.LeakCandidates, o.MaxFill = look, int64(max(l.MaxQPWR, l.MaxSRQWR))
 		for _, fault := range p.Devices[i].Resources.Incomplete {
-			if fault == profile.TableTimeout {
+			if fault == "timeout" {
 				o.Budget = duration(t, "20ms")
 			}
 		}

@@ -236,10 +236,10 @@ func TestLeak(t *testing.T) {
 func TestIncomplete(t *testing.T) {
 	const holders = "holders:\n  - {pid: 1, objects: {qp: 1, srq: 1, mr: 1, cm_id: 1}}\n"
 	for _, typ := range []string{"pd", "cq", "qp", "cm_id", "mr", "ctx", "srq"} {
-		for _, reason := range []string{profile.TableNotSupported, profile.TableFailed, profile.TableInterrupted, profile.TableTimeout} {
+		for _, reason := range []string{"not_supported", "failed", "interrupted", "timeout"} {
 			p := parse(t, holders+"incomplete: {"+typ+": "+reason+"}\n")
 			run := take(t, simulated.New(p, "sim0", noon(), nil), "sim0", func(o *inventory.Options) {
-				if reason == profile.TableTimeout {
+				if reason == "timeout" {
 					o.Budget = duration(t, "20ms")
 				}
 			})
@@ -252,10 +252,10 @@ func TestIncomplete(t *testing.T) {
 				continue
 			}
 			// Once the time is up, later tables are incomplete, too.
-			if more := len(i.Incomplete) > 1; more && reason != profile.TableTimeout {
+			if more := len(i.Incomplete) > 1; more && reason != "timeout" {
 				t.Errorf("%s of %s: incomplete %+v", reason, typ, i.Incomplete)
 			}
-			if one := objects(i, typ) == 1; one == (reason == profile.TableNotSupported) {
+			if one := objects(i, typ) == 1; one == (reason == "not_supported") {
 				t.Errorf("%s of %s: %+v", reason, typ, i.Objects)
 			}
 		}
@@ -306,7 +306,7 @@ func FuzzInventory(f *testing.F) {
 		}
 		for _, d := range p.Devices {
 			for _, fault := range d.Resources.Incomplete {
-				if fault == profile.TableHang {
+				if fault == "hang" {
 					return
 				}
 			}

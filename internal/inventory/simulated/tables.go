@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"rdma_exporter/internal/restrack"
-	profile "rdma_exporter/verbs/simulated"
 )
 
 // Devices returns the device, unless the kernel does not know it.
@@ -25,7 +24,7 @@ func (h *Host) Summary(ctx context.Context, device uint32) ([]restrack.Count, er
 	}
 	var counts []restrack.Count
 	for _, t := range restrack.Types() {
-		if h.fault(t) == profile.TableNotSupported {
+		if h.fault(t) == "not_supported" {
 			continue
 		}
 		c := restrack.Count{Name: t.String()}
@@ -57,9 +56,9 @@ func (h *Host) Dump(ctx context.Context, device uint32, t restrack.Type, visit f
 		}
 	}
 	switch h.fault(t) {
-	case profile.TableInterrupted:
+	case "interrupted":
 		return fmt.Errorf("the table of %s: %w", t, restrack.ErrInterrupted)
-	case profile.TableTimeout:
+	case "timeout":
 		<-ctx.Done()
 	}
 	return ctx.Err()
@@ -93,11 +92,11 @@ func (h *Host) ask(device uint32, t restrack.Type) error {
 		return err
 	}
 	switch h.fault(t) {
-	case profile.TableNotSupported:
+	case "not_supported":
 		return fmt.Errorf("the table of %s: %w", t, restrack.ErrNotSupported)
-	case profile.TableFailed:
+	case "failed":
 		return fmt.Errorf("the table of %s: %w", t, syscall.EIO)
-	case profile.TableHang:
+	case "hang":
 		// The runtime would report a wait without a timer as a deadlock.
 		for {
 			time.Sleep(time.Hour)
