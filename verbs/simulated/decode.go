@@ -91,7 +91,7 @@ func decode(data []byte) (*Profile, error) {
 }
 
 // MarshalJSON implements json.Marshaler. JSON cannot hold text that is not UTF-8, YAML can.
-func (p *Profile) MarshalJSON() ([]byte, error) {
+func (p Profile) MarshalJSON() ([]byte, error) {
 	text, err := yaml.Marshal(p)
 	if err != nil {
 		return nil, err
