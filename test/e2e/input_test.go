@@ -140,14 +140,14 @@ func TestBadInput(t *testing.T) {
 
 		{name: "profile without provider", text: "devices: []\n", args: []string{"--simulated.profile=FILE"}, want: []string{"--simulated.profile needs --provider=simulated"}},
 		{name: "profile missing", args: []string{simulated, "--simulated.profile=nope.yaml"}, want: []string{"--simulated.profile: ", "nope.yaml", "no such file"}},
-		{name: "profile empty", args: []string{simulated, "--simulated.profile=FILE"}, want: []string{"--simulated.profile: FILE: ", "is empty", "devices: []"}},
-		{name: "profile key", text: "devices:\n  - name: a\n    like: sim_rxe0\n    fauls: []\n", args: []string{simulated, "--simulated.profile=FILE"}, want: []string{"--simulated.profile: FILE:4: ", `unknown key "fauls"`}},
+		{name: "profile empty", args: []string{simulated, "--simulated.profile=FILE"}, want: []string{"--simulated.profile: FILE: ", "devices are missing", "devices: []"}},
+		{name: "profile key", text: "devices:\n  - name: a\n    like: sim_rxe0\n    fauls: []\n", args: []string{simulated, "--simulated.profile=FILE"}, want: []string{"--simulated.profile: FILE: line 4: ", `unknown key "fauls"`}},
 		{name: "profile verb", text: "devices:\n  - name: a\n    like: sim_rxe0\n    faults: [{verb: ibv_creat_cq, errno: EIO}]\n", args: []string{simulated, "--simulated.profile=FILE"}, want: []string{"--simulated.profile: FILE: devices[0].faults[0].verb: ", `unknown value "ibv_creat_cq"`, "ibv_create_cq, "}},
 		{name: "profile errno", text: "devices:\n  - name: a\n    like: sim_rxe0\n    faults: [{verb: ibv_create_cq, errno: ENOMEN}]\n", args: []string{simulated, "--simulated.profile=FILE"}, want: []string{"--simulated.profile: FILE: devices[0].faults[0].errno: ", `"ENOMEN"`, "ENOMEM, "}},
-		{name: "profile fault without effect", text: "devices:\n  - name: a\n    like: sim_rxe0\n    faults: [{verb: ibv_create_cq}]\n", args: []string{simulated, "--simulated.profile=FILE"}, want: []string{"--simulated.profile: FILE: devices[0].faults[0]: ", "it has 0 actions", "give exactly one of"}},
+		{name: "profile fault without effect", text: "devices:\n  - name: a\n    like: sim_rxe0\n    faults: [{verb: ibv_create_cq}]\n", args: []string{simulated, "--simulated.profile=FILE"}, want: []string{"--simulated.profile: FILE: devices[0].faults[0]: ", "it has 0 of them", "give exactly one of"}},
 		{name: "profile short of no size", text: "devices:\n  - name: a\n    like: sim_rxe0\n    faults: [{verb: ibv_alloc_pd, short: 1}]\n", args: []string{simulated, "--simulated.profile=FILE"}, want: []string{"--simulated.profile: FILE: devices[0].faults[0].short: ", "ibv_alloc_pd returns no size", "ibv_create_cq"}},
 		{name: "profile name twice", text: "devices:\n  - {name: a, like: sim_rxe0}\n  - {name: a, like: sim_siw0}\n", args: []string{simulated, "--simulated.profile=FILE"}, want: []string{"--simulated.profile: FILE: devices[1].name: ", `"a"`, "name of its own"}},
-		{name: "profile model", text: "devices:\n  - {name: a, like: sim_rxe1}\n", args: []string{simulated, "--simulated.profile=FILE"}, want: []string{"--simulated.profile: FILE:2: devices[0].like: ", `"sim_rxe1"`, "valid are sim_ib0, sim_rxe0, sim_siw0"}},
+		{name: "profile model", text: "devices:\n  - {name: a, like: sim_rxe1}\n", args: []string{simulated, "--simulated.profile=FILE"}, want: []string{"--simulated.profile: FILE: devices[0].like: ", `"sim_rxe1"`, "valid are sim_ib0, sim_rxe0, sim_siw0"}},
 
 		{name: "web config missing", args: []string{simulated, "--web.config.file=nope.yaml"}, want: []string{"--web.config.file nope.yaml: ", "no such file"}},
 		{name: "web config key", text: "tls_server: {}\n", args: []string{simulated, "--web.config.file=FILE"}, want: []string{"--web.config.file FILE: ", "line 1", "tls_server"}},
@@ -160,7 +160,7 @@ func TestBadInput(t *testing.T) {
 		{name: "config fraction", text: "probe:\n  cq:\n    small: {entries: 1.5}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 3: ", "`1.5` is not a whole number"}},
 		{name: "config whole number with a point", text: "probe:\n  cq:\n    small: {entries: 16.0}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 3: ", "`16.0` is not a whole number"}},
 		{name: "config whole number with an exponent", text: "findings:\n  qp_errors: 1e3\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 2: ", "`1e3` is not a whole number"}},
-		{name: "profile fraction", text: "devices:\n  - name: a\n    like: sim_rxe0\n    completion_vectors: 1.5\n", args: []string{simulated, "--simulated.profile=FILE"}, want: []string{"--simulated.profile: FILE:4: ", "`1.5` is not a whole number"}},
+		{name: "profile fraction", text: "devices:\n  - name: a\n    like: sim_rxe0\n    completion_vectors: 1.5\n", args: []string{simulated, "--simulated.profile=FILE"}, want: []string{"--simulated.profile: FILE: line 4: ", "`1.5` is not a whole number"}},
 		{name: "web config fraction", text: "rate_limit: {burst: 1.5, interval: 1s}\n", args: []string{simulated, "--web.config.file=FILE"}, want: []string{"--web.config.file FILE: ", "line 1", "1.5"}},
 
 		// What is no file is not read, and nobody is waited for.

@@ -194,6 +194,6 @@ func TestInventoryByHand(t *testing.T) {
 	if i := run.Inventory; i == nil || len(i.Owners) != 1 || i.Owners[0].PID != 942 || i.Owners[0].Comm != "diod" {
 		t.Errorf("inventory %+v", run.Inventory)
 	}
-	r = invokeWith(t, `{"settings": {"provider": "simulated", "profile": {"Devices": 3}}}`, binary, t.TempDir(), "inventory", "--device=sim_siw0")
+	r = invokeWith(t, `{"settings": {"provider": "simulated", "profile": 3}}`, binary, t.TempDir(), "inventory", "--device=sim_siw0")
 	refused(t, r, 1, "", []string{"cannot unmarshal number"})
 }
