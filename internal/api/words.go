@@ -29,6 +29,73 @@ func (d *Device) Summary() []string {
 	return facts
 }
 
+// HealthCounts returns how many devices have each health, the worst first.
+func (s *Status) HealthCounts() string {
+	count := make(map[health.Health]int)
+	for i := range s.Devices {
+		count[s.Devices[i].Health]++
+	}
+	var words []string
+	for _, h := range slices.Backward(health.Healths()) {
+		if n := count[h]; n > 0 {
+			words = append(words, fmt.Sprintf("%d %s", n, h))
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// FindingWords returns how many findings have each severity, and how many are accepted.
+func (s *Status) FindingWords() string {
+	var words []string
+	accepted := 0
+	for _, c := range s.FindingCounts {
+		if accepted += c.Accepted; c.Count > 0 {
+			words = append(words, fmt.Sprintf("%d %s", c.Count, c.Severity))
+		}
+	}
+	if accepted > 0 {
+		words = append(words, fmt.Sprintf("%d accepted", accepted))
+	}
+	return strings.Join(words, ", ")
+}
+
+// Fact is a property of an adapter. Unusual is true if it is not as it should be.
+type Fact struct {
+	Name, Value string
+	Unusual     bool
+}
+
+// Adapter returns which adapter it is, and where in the host.
+func Adapter(h *state.Hardware) []Fact {
+	a := &h.Identity
+	var facts []Fact
+	add := func(unusual bool, name, value string) {
+		if value != "" {
+			facts = append(facts, Fact{name, value, unusual})
+		}
+	}
+	add(false, "PCI address", a.PCI)
+	add(false, "Slot", a.Slot)
+	if a.PCI != "" && a.NUMANode >= 0 {
+		add(false, "NUMA node", strconv.Itoa(a.NUMANode))
+	}
+	if a.Link != nil {
+		add(a.Link.Degraded(), "PCI link", PCILink(a.Link))
+	}
+	if a.Bottleneck != nil {
+		add(true, "PCI bottleneck", text.JoinWords(", at ", PCILink(a.Bottleneck), a.Bottleneck.Address))
+	}
+	add(false, "Kernel driver", text.JoinWords(" ", h.Driver, a.DriverVersion))
+	add(false, "Board", text.JoinWords(", ", a.BoardID, a.Model))
+	add(false, "Function", Function(a))
+	if e := a.AER; e != nil {
+		add(e.Nonfatal+e.Fatal > 0, "PCI errors", fmt.Sprintf("%s correctable, %s nonfatal, %s fatal",
+			text.Number(e.Correctable), text.Number(e.Nonfatal), text.Number(e.Fatal)))
+	}
+	add(false, "Network namespaces", a.NetnsMode)
+	return facts
+}
+
 // Consequences returns the findings with the same root cause as f, in words.
 func Consequences(f *health.Finding, most int) string {
 	var others []string

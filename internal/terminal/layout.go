@@ -25,7 +25,6 @@ const (
 	hang
 )
 
-// ansi returns what switches a style on.
 func (s style) ansi() string {
 	return map[style]string{plain: "0", strong: "1", faint: "2", good: "32", odd: "33", bad: "1;31"}[s]
 }
@@ -49,7 +48,6 @@ func (s Screen) clean(v any) safe {
 	return safe(b.String())
 }
 
-// inASCII returns what stands for a character that is no ASCII.
 func inASCII(r rune) string {
 	ascii := map[rune]string{
 		'…': "...", 'µ': "u", '→': "->", '–': "-", '—': "-", '─': "-", '×': "x", '≥': ">=", '≤': "<=", '’': "'", '‘': "'", '“': `"`, '”': `"`,
@@ -60,7 +58,6 @@ func inASCII(r rune) string {
 	return ascii
 }
 
-// in returns text in a style.
 func (s Screen) in(look style, v any) safe {
 	return safe(string(look)) + s.clean(v) + safe(string(plain))
 }
@@ -192,7 +189,6 @@ func (s Screen) wrap(b *strings.Builder, line string) {
 	b.WriteByte('\n')
 }
 
-// label returns the beginning of a line of a device.
 func (s Screen) label(name string) safe {
 	const column = 11
 	clean := s.clean(name)

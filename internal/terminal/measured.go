@@ -15,14 +15,12 @@ import (
 
 func timeCompare(a, b time.Time) int { return a.Compare(b) }
 
-// sizes are the sizes requested and actual, as a table.
 type sizes struct {
 	Profiles []string
 	Rows     []sizesRow
 	Notes    []string
 }
 
-// sizesRow is one size of objects that got the same.
 type sizesRow struct {
 	Objects, Attribute string
 	Cells              []string
@@ -92,7 +90,6 @@ func sizeText(s state.Size) string {
 	return text.Number(s.Requested) + "→" + text.Number(s.Actual)
 }
 
-// given returns the sizes that differ from the requested ones.
 func given(d *api.Device) string {
 	all := d.Sizes()
 	if len(all) == 0 {
@@ -120,7 +117,6 @@ func given(d *api.Device) string {
 	return strings.Join(parts, "; ") + "; the rest as requested"
 }
 
-// methods returns how completions were produced.
 func methods(d *api.Device) []string {
 	var all []string
 	for _, p := range d.Detail() {
@@ -141,7 +137,6 @@ func methods(d *api.Device) []string {
 // maxColumns limits the width of a distribution.
 const maxColumns = 24
 
-// distribution returns a distribution as a row of bars, on a logarithmic scale.
 func (s Screen) distribution(bins []state.Bin) string {
 	if len(bins) == 0 {
 		return ""
@@ -173,7 +168,6 @@ func (s Screen) bars(values []float64) []rune {
 	return bars
 }
 
-// vectors is the time of notification on each completion vector.
 type vectors struct {
 	Summary string
 	Rows    []safe
@@ -181,7 +175,6 @@ type vectors struct {
 	Odd []string
 }
 
-// vectors returns nil if no vector was measured.
 func (s Screen) vectors(d *api.Device) *vectors {
 	all := d.Vectors()
 	if len(all) == 0 {
@@ -228,7 +221,6 @@ func (s Screen) vectors(d *api.Device) *vectors {
 	return v
 }
 
-// fullest returns the type of object that is nearest to its limit.
 func fullest(d api.Device) string {
 	words, highest := "", 0.0
 	for _, u := range d.Usage() {
@@ -239,7 +231,6 @@ func fullest(d api.Device) string {
 	return words
 }
 
-// notes returns what is wrong with the objects of a type.
 func notes(u health.Usage) string {
 	var words []string
 	if u.Leaked > 0 {
@@ -254,7 +245,6 @@ func notes(u health.Usage) string {
 	return strings.Join(words, ", ")
 }
 
-// objectNotes returns the queue pairs by state, and what was exhausted.
 func objectNotes(d *api.Device) []string {
 	var all, pairs, exhausted []string
 	if i := d.Resources.Inventory; i != nil {
@@ -276,7 +266,6 @@ func objectNotes(d *api.Device) []string {
 	return all
 }
 
-// blind returns why owners or objects are not known.
 func blind(r *state.Resources) string {
 	switch {
 	case r.Inventory == nil:
@@ -295,7 +284,6 @@ func process(pid int, comm string) string {
 	return fmt.Sprintf("pid %d (%s)", pid, comm)
 }
 
-// inside returns to which container and pod something belongs.
 func inside(container, pod string) string {
 	var words string
 	if container != "" {
@@ -307,7 +295,6 @@ func inside(container, pod string) string {
 	return words
 }
 
-// ownedBy returns the objects of programs, and their largest owner.
 func ownedBy(d *api.Device) string {
 	var counts []state.TypeCount
 	for _, u := range d.Usage() {
@@ -328,7 +315,6 @@ func ownedBy(d *api.Device) string {
 	return words
 }
 
-// owners returns the owners of objects.
 func owners(d *api.Device) []string {
 	i := d.Resources.Inventory
 	if i == nil {
@@ -351,7 +337,6 @@ func owners(d *api.Device) []string {
 	return all
 }
 
-// growing returns whose objects grow, all owners together first.
 func growing(d *api.Device) []string {
 	var all []string
 	line := func(who string, t health.Trend, rest string) {
@@ -373,7 +358,6 @@ func growing(d *api.Device) []string {
 	return all
 }
 
-// leftover returns what was left of device contexts, and whose they were.
 func leftover(d *api.Device) []string {
 	var all []string
 	for i := range d.Leftover {
@@ -390,7 +374,6 @@ func leftover(d *api.Device) []string {
 	return all
 }
 
-// cgroups returns the use of the RDMA controller.
 func cgroups(d *api.Device) []string {
 	if d.Resources.Inventory == nil {
 		return nil

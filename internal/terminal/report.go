@@ -65,7 +65,6 @@ func write(w io.Writer, name string, r report, screen Screen) error {
 	return err
 }
 
-// report is a status with the order in which it is reported.
 type report struct {
 	*api.Status
 	End End
@@ -84,7 +83,6 @@ type advice struct {
 	Said     []string
 }
 
-// deviceReport is a device with its findings that are not on top.
 type deviceReport struct {
 	*api.Device
 	Status *api.Status
@@ -156,7 +154,6 @@ func findingAt(s *api.Status, p health.Place) *health.Finding {
 	return &s.Devices[p.Device].Findings[p.Finding]
 }
 
-// together are findings of one issue about the same subject.
 type together struct {
 	subject, message string
 	// text is the message of the first one.
@@ -207,7 +204,6 @@ func message(f *health.Finding) string {
 	return f.Message + " Same root cause: " + api.Consequences(f, maxNames) + "."
 }
 
-// since returns since when a finding is there, as an addition to its subject.
 func since(s *api.Status, f *health.Finding) string {
 	if f.Since.IsZero() {
 		return ""
@@ -217,7 +213,7 @@ func since(s *api.Status, f *health.Finding) string {
 
 // When returns when the report was made, and by which exporter.
 func (r report) When() string {
-	return joined(", ", text.Moment(r.Generated), strings.TrimSpace("rdma_exporter "+r.Exporter)) + "."
+	return text.JoinWords(", ", text.Moment(r.Generated), strings.TrimSpace("rdma_exporter "+r.Exporter)) + "."
 }
 
 // Harmed reports whether any device has harm.
@@ -248,49 +244,24 @@ func (d deviceReport) Unhealthy() bool {
 	return d.Health != health.OK && (failed || !d.Complete)
 }
 
-// healthCounts returns how many devices have each health, the worst first.
-func healthCounts(s *api.Status) string {
-	devices := make(map[health.Health]int)
-	for i := range s.Devices {
-		devices[s.Devices[i].Health]++
-	}
-	var counts []string
-	for _, h := range slices.Backward(health.Healths()) {
-		if n := devices[h]; n > 0 {
-			counts = append(counts, fmt.Sprintf("%d %s", n, h))
-		}
-	}
-	return strings.Join(counts, ", ")
-}
-
-// counts returns how many devices and findings there are.
 func counts(s *api.Status) string {
-	words := text.Plural(len(s.Devices), "device")
-	if counts := healthCounts(s); counts != "" {
-		words += " (" + counts + ")"
-	}
-	all, accepted := 0, 0
-	var parts []string
+	all := 0
 	for _, c := range s.FindingCounts {
 		all += c.Count
-		accepted += c.Accepted
-		if c.Count > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", c.Count, c.Severity))
-		}
+	}
+	words := text.Plural(len(s.Devices), "device")
+	if healths := s.HealthCounts(); healths != "" {
+		words += " (" + healths + ")"
 	}
 	words += ", " + text.Plural(all, "finding")
-	if all > 0 {
-		words += " (" + strings.Join(parts, ", ") + ")"
-	}
-	if accepted > 0 {
-		words += fmt.Sprintf(", %d accepted", accepted)
+	if parts := s.FindingWords(); parts != "" {
+		words += ": " + parts
 	}
 	return words + "."
 }
 
-// verdict returns the verdict of an audit after its health.
 func verdict(s *api.Status, end End) string {
-	words := ", " + joined(": ", text.Plural(len(s.Devices), "device"), healthCounts(s))
+	words := ", " + text.JoinWords(": ", text.Plural(len(s.Devices), "device"), s.HealthCounts())
 	if s.Problem != nil {
 		words += fmt.Sprintf("; %s", s.Problem.Kind)
 	}
@@ -306,7 +277,6 @@ func verdict(s *api.Status, end End) string {
 	return words + fmt.Sprintf("; exit status %d (--fail-on=%s).", end.Status, end.FailOn)
 }
 
-// harm returns the worst harm on a device; empty if there is none.
 func harm(d api.Device) string {
 	if len(d.Findings) == 0 || d.Findings[0].Harm == health.HarmNote || d.Findings[0].Accepted != nil {
 		return ""
@@ -314,7 +284,6 @@ func harm(d api.Device) string {
 	return string(d.Findings[0].Harm)
 }
 
-// brief returns the state of a device in one line.
 func brief(d api.Device) string {
 	if d.Health != health.OK {
 		more := 0
@@ -339,7 +308,6 @@ func brief(d api.Device) string {
 	return strings.Join(facts, ", ")
 }
 
-// sharedLine is what is the same on several devices.
 type sharedLine struct{ Label, Who, Text string }
 
 // shared returns what each device is and gave, once for those on which it is the same.
@@ -384,9 +352,4 @@ func shared(s *api.Status) []sharedLine {
 		}
 	}
 	return all
-}
-
-// joined joins the words that are not empty.
-func joined(separator string, words ...string) string {
-	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), separator)
 }

@@ -66,7 +66,6 @@ func isUTF8(getenv func(string) string) bool {
 	return false
 }
 
-// width returns the width of a line.
 func (s Screen) width() int {
 	if s.Width == 0 {
 		return DefaultWidth

@@ -88,7 +88,6 @@ func toInt64(n any) int64 {
 	return i
 }
 
-// lookOf returns the style of a health, a severity or an outcome.
 func lookOf(v any) style {
 	switch fmt.Sprint(v) {
 	case string(health.OK), "active":
@@ -102,13 +101,11 @@ func lookOf(v any) style {
 	}
 }
 
-// labelled is a line of a device.
 type labelled struct {
 	Label string
 	Text  safe
 }
 
-// run returns the result of a run.
 func (s Screen) run(r *state.Run) safe {
 	if r == nil {
 		return s.in(faint, "not run")
@@ -126,7 +123,6 @@ func (s Screen) run(r *state.Run) safe {
 	return words
 }
 
-// probes returns the status of each probe.
 func (s Screen) probes(d *api.Device) safe {
 	var words safe
 	for _, p := range d.Probes() {
@@ -142,12 +138,11 @@ func (s Screen) probes(d *api.Device) safe {
 	return words
 }
 
-// failures returns what failed and was skipped in the probes.
 func failures(d *api.Device) []string {
 	var all []string
 	for _, p := range d.Probes() {
 		for _, f := range p.Failures() {
-			line := joined(": ", "failed", p.Name, f.Subject.String(), f.Message)
+			line := text.JoinWords(": ", "failed", p.Name, f.Subject.String(), f.Message)
 			for _, word := range []string{f.Verb, f.Errno} {
 				if !strings.Contains(line, word) {
 					line += " (" + word + ")"
@@ -156,13 +151,12 @@ func failures(d *api.Device) []string {
 			all = append(all, line)
 		}
 		for _, skip := range p.Skips() {
-			all = append(all, fmt.Sprintf("%s (%s)", joined(": ", "skipped", p.Name, skip.Subject.String(), skip.Detail), skip.Reason))
+			all = append(all, fmt.Sprintf("%s (%s)", text.JoinWords(": ", "skipped", p.Name, skip.Subject.String(), skip.Detail), skip.Reason))
 		}
 	}
 	return all
 }
 
-// ports returns the ports, as the device and as the kernel describes them.
 func (s Screen) ports(status *api.Status, d *api.Device) []labelled {
 	var all []labelled
 	add := func(number int, portState, words string) {
@@ -211,7 +205,6 @@ func (s Screen) ports(status *api.Status, d *api.Device) []labelled {
 	return all
 }
 
-// portStates counts the ports by state.
 func portStates(d api.Device) string {
 	if d.Info == nil {
 		return ""
@@ -232,7 +225,6 @@ func portStates(d api.Device) string {
 	return strings.Join(states, ", ")
 }
 
-// identity returns what a device says of itself.
 func identity(d *state.Device, withGUID bool) string {
 	prefixed := func(prefix, s string) string {
 		if s == "" {
@@ -244,12 +236,11 @@ func identity(d *state.Device, withGUID bool) string {
 	if withGUID {
 		guid = prefixed("GUID ", d.NodeGUID)
 	}
-	return joined(", ", prefixed("driver ", d.Driver), d.Transport, cmp.Or(prefixed("firmware ", d.Firmware), "no firmware"),
+	return text.JoinWords(", ", prefixed("driver ", d.Driver), d.Transport, cmp.Or(prefixed("firmware ", d.Firmware), "no firmware"),
 		fmt.Sprintf("vendor 0x%04x, part %d, hardware 0x%x", d.VendorID, d.VendorPartID, d.HWVersion), guid,
 		text.Plural(d.CompletionVectors, "completion vector"))
 }
 
-// kindName is what people call a kind of run.
 func kindName(k state.Kind) string {
 	switch k {
 	case state.KindProbe, "":
@@ -273,7 +264,6 @@ func stuck(d *api.Device) []string {
 	return all
 }
 
-// unread returns why the hardware was not read completely.
 func unread(d *api.Device) []string {
 	if d.Hardware == nil || d.Hardware.Failure == "" {
 		return nil
@@ -285,34 +275,18 @@ func unread(d *api.Device) []string {
 	return []string{words}
 }
 
-// adapter returns which adapter a device is.
 func adapter(d *api.Device) []string {
 	if d.Hardware == nil || d.Hardware.Latest == nil {
 		return nil
 	}
-	h := d.Hardware.Latest
-	a := &h.Identity
-	words := []string{a.PCI}
-	if a.Slot != "" {
-		words = append(words, "slot "+a.Slot)
+	var words []string
+	for _, f := range api.Adapter(d.Hardware.Latest) {
+		words = append(words, f.Name+" "+f.Value)
 	}
-	if a.PCI != "" && a.NUMANode >= 0 {
-		words = append(words, fmt.Sprintf("NUMA node %d", a.NUMANode))
+	if len(words) == 0 {
+		return nil
 	}
-	if a.Link != nil {
-		words = append(words, "PCI "+api.PCILink(a.Link))
-	}
-	if a.Bottleneck != nil {
-		words = append(words, "no more than "+api.PCILink(a.Bottleneck)+" at "+a.Bottleneck.Address)
-	}
-	words = append(words, joined(" ", h.Driver, a.DriverVersion), a.BoardID, api.Function(a))
-	if e := a.AER; e != nil && e.Nonfatal+e.Fatal > 0 {
-		words = append(words, fmt.Sprintf("PCI errors: %s nonfatal, %s fatal", text.Number(e.Nonfatal), text.Number(e.Fatal)))
-	}
-	if line := joined(", ", words...); line != "" {
-		return []string{line}
-	}
-	return nil
+	return []string{strings.Join(words, "; ")}
 }
 
 // counterLines returns the counters that count errors, and those that count nothing.
@@ -333,7 +307,7 @@ func counterLines(d *api.Device) []string {
 			words = append(words, name+" saturated")
 		}
 		for _, r := range p.Refused {
-			words = append(words, joined(" ", string(r.Group), "refused", r.Errno))
+			words = append(words, text.JoinWords(" ", string(r.Group), "refused", r.Errno))
 		}
 		if len(words) > 0 {
 			all = append(all, of+": "+strings.Join(words, ", "))
@@ -346,7 +320,6 @@ func counterLines(d *api.Device) []string {
 	return all
 }
 
-// verdicts counts the contracts by verdict.
 func verdicts(c *state.Contracts) string {
 	words := fmt.Sprintf("%d hold, %d violated", len(c.With(state.VerdictHolds)), len(c.With(state.VerdictViolated)))
 	if known := c.KnownViolated(); known > 0 {
@@ -368,11 +341,10 @@ func contractsCell(d api.Device) string {
 	}
 }
 
-// errata returns what the driver is known to do, and what programs can do about it.
 func errata(d *api.Device) []string {
 	var all []string
 	for _, c := range d.Errata() {
-		words := joined(" ", c.Fact, c.Remedy)
+		words := text.JoinWords(" ", c.Fact, c.Remedy)
 		if c.Verdict == state.VerdictHolds {
 			words = "kept here, although the driver is known to break it: " + words
 		}
@@ -381,7 +353,6 @@ func errata(d *api.Device) []string {
 	return all
 }
 
-// known names the known errata of the driver of a device.
 func known(s *api.Status, d *api.Device) string {
 	var names []string
 	for _, c := range d.Errata() {
@@ -395,7 +366,6 @@ func known(s *api.Status, d *api.Device) string {
 	return "breaks " + strings.Join(names, ", ") + ", as its driver is known to (" + s.DocsURL + "docs/reference/contracts.md)"
 }
 
-// accepted returns why findings are accepted, and until when.
 func accepted(s *api.Status, d *api.Device) []string {
 	var all []string
 	for i := range d.Findings {

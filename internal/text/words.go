@@ -1,6 +1,7 @@
 package text
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -100,6 +101,11 @@ func Join(all []string, separator string, most int) string {
 		return strings.Join(all, separator)
 	}
 	return strings.Join(all[:most], separator) + separator + "and " + Number(more) + " more"
+}
+
+// JoinWords joins the words that are not empty.
+func JoinWords(separator string, words ...string) string {
+	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), separator)
 }
 
 // ShortID returns as much of a container's id as its runtime prints, clean.

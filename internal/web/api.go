@@ -9,14 +9,12 @@ import (
 	"rdma_exporter/internal/api"
 )
 
-// newAPI returns the handler of the status as JSON.
 func newAPI(c Config) http.Handler {
 	return rendering(c, "application/json", func(w io.Writer, now time.Time) error {
 		return json.NewEncoder(w).Encode(c.Status(now))
 	})
 }
 
-// movedAPI answers for the path of an earlier version.
 func movedAPI(w http.ResponseWriter, _ *http.Request) {
 	respond(w, http.StatusGone, "The status is now at "+api.Path+"; docs/migration.md lists the new names.")
 }

@@ -43,7 +43,6 @@ const (
 	chartTop, chartBase     = 16.0, 44.0
 )
 
-// axis is a logarithmic scale of times, from one power of ten of seconds to another.
 type axis struct{ from, to float64 }
 
 // axisOf returns an axis that has room for all latencies, in whole decades.
@@ -64,16 +63,13 @@ func axisOf(latencies []state.Latency) axis {
 	return a
 }
 
-// at returns where a time is.
 func (a axis) at(d time.Duration) float64 {
 	x := chartLeft + (chartRight-chartLeft)*(math.Log10(max(d, 1).Seconds())-a.from)/(a.to-a.from)
 	return min(max(x, chartLeft), chartRight)
 }
 
-// tick returns a power of ten of seconds.
 func tick(decade float64) string { return text.Seconds(math.Pow(10, decade)) }
 
-// distribution returns the distribution of the samples of a latency.
 func distribution(l *state.Latency, a axis) template.HTML {
 	highest, samples := 0, 0
 	for _, b := range l.Bins {
@@ -111,7 +107,6 @@ func distribution(l *state.Latency, a axis) template.HTML {
 		shapes...)
 }
 
-// bar returns how much of a limit is used.
 func bar(n, limit int64, level string) template.HTML {
 	const width, height = 160.0, 8.0
 	used := width * min(float64(n)/float64(limit), 1)

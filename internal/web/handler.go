@@ -69,7 +69,6 @@ func metrics(c Config) http.Handler {
 // limit bounds concurrent requests. A nil limit is none.
 type limit chan struct{}
 
-// newLimit returns a limit. Zero means no limit.
 func newLimit(requests int) limit {
 	if requests == 0 {
 		return nil

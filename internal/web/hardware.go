@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,14 +12,6 @@ import (
 	"rdma_exporter/internal/text"
 )
 
-// fact is a property of an adapter.
-type fact struct {
-	Name, Value string
-	// Odd is true if it is not as it should be.
-	Odd bool
-}
-
-// linkView is a port as the kernel describes it.
 type linkView struct {
 	*state.HardwarePort
 	// Now is its state. Changes is how often it changed, Last when it last went down.
@@ -38,49 +29,11 @@ type countersView struct {
 	Odd, Drops []string
 }
 
-// counterRow is a counter of a port.
 type counterRow struct {
 	api.Counter
 	Port int
 }
 
-// adapterOf returns which adapter it is, and where in the host.
-func adapterOf(h *state.Hardware) []fact {
-	a := &h.Identity
-	var facts []fact
-	add := func(odd bool, name, separator string, words ...string) {
-		if value := joined(separator, words...); value != "" {
-			facts = append(facts, fact{name, value, odd})
-		}
-	}
-	add(false, "PCI address", "", a.PCI)
-	add(false, "Slot", "", a.Slot)
-	if a.PCI != "" && a.NUMANode >= 0 {
-		add(false, "NUMA node", "", strconv.Itoa(a.NUMANode))
-	}
-	if a.Link != nil {
-		add(a.Link.Degraded(), "PCI link", "", api.PCILink(a.Link))
-	}
-	if a.Bottleneck != nil {
-		add(true, "PCI bottleneck", ", at ", api.PCILink(a.Bottleneck), a.Bottleneck.Address)
-	}
-	add(false, "Kernel driver", " ", h.Driver, a.DriverVersion)
-	add(false, "Board", ", ", a.BoardID, a.Model)
-	add(false, "Function", "", api.Function(a))
-	if e := a.AER; e != nil {
-		add(e.Nonfatal+e.Fatal > 0, "PCI errors", "", fmt.Sprintf("%s correctable, %s nonfatal, %s fatal",
-			text.Number(e.Correctable), text.Number(e.Nonfatal), text.Number(e.Fatal)))
-	}
-	add(false, "Network namespaces", "", a.NetnsMode)
-	return facts
-}
-
-// joined joins the words that are not empty.
-func joined(separator string, words ...string) string {
-	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), separator)
-}
-
-// linksOf returns the ports as the kernel describes them.
 func linksOf(h *state.HardwareState) []linkView {
 	var links []linkView
 	for i := range h.Latest.Ports {
@@ -114,7 +67,7 @@ func countersOf(h *state.HardwareState) *countersView {
 	}
 	add := func(n int, raw []state.Counter, refused []state.RefusedCounters) {
 		for _, r := range refused {
-			v.Odd = append(v.Odd, "The kernel refuses to read "+joined(": ", fmt.Sprintf("%s of %s", r.Group, port(n)), r.Errno, r.Detail))
+			v.Odd = append(v.Odd, "The kernel refuses to read "+text.JoinWords(": ", fmt.Sprintf("%s of %s", r.Group, port(n)), r.Errno, r.Detail))
 		}
 		for _, name := range api.Saturated(h.Latest, raw) {
 			v.Odd = append(v.Odd, fmt.Sprintf("%s of %s is saturated and no longer counts", name, port(n)))

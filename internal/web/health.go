@@ -28,7 +28,6 @@ func ready(snapshot func() *state.Snapshot) http.Handler {
 	})
 }
 
-// waitsFor says why a snapshot is not ready.
 func waitsFor(s *state.Snapshot) string {
 	switch {
 	case s == nil:

@@ -47,7 +47,6 @@ func Listen(ctx context.Context, flags *toolkit.FlagConfig) ([]net.Listener, err
 	return all, nil
 }
 
-// listen listens at one address.
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	port, err := checkAddress(address)
 	if err != nil {

@@ -29,7 +29,6 @@ const (
 	maxRefresh = 3600
 )
 
-// newPage returns the handler of the status page, for people.
 func newPage(c Config) http.Handler {
 	// Where nobody ever looks at it, its templates take no memory.
 	templates := sync.OnceValues(pageTemplates)
@@ -56,7 +55,6 @@ func newPage(c Config) http.Handler {
 	})
 }
 
-// pageTemplates returns the templates of the status page.
 func pageTemplates() (*template.Template, error) {
 	t, err := template.New("page").Funcs(functions()).Parse(pageHTML)
 	if err == nil {

@@ -9,14 +9,12 @@ import (
 	"rdma_exporter/internal/text"
 )
 
-// sizesView is a table of the sizes of objects of one kind, requested and actual.
 type sizesView struct {
 	Caption    string
 	Attributes []string
 	Rows       []sizesRow
 }
 
-// sizesRow are the sizes of one object; a cell is empty where it has no such size.
 type sizesRow struct {
 	Object, Profile string
 	Cells           []template.HTML
@@ -71,7 +69,6 @@ func sizesOf(sizes []state.Size) (tables []sizesView, summary string) {
 	return tables, strings.ToUpper(words[:1]) + words[1:] + "."
 }
 
-// tableFor returns the table and the column of a size.
 func tableFor(tables *[]sizesView, s *state.Size) (t *sizesView, column int) {
 	caption := map[string]string{"cq": "Completion queues", "srq": "Shared receive queues", "qp": "Queue pairs"}[s.Kind()]
 	if caption == "" {
@@ -91,7 +88,6 @@ func tableFor(tables *[]sizesView, s *state.Size) (t *sizesView, column int) {
 	return t, column
 }
 
-// sizeCell returns the requested and the actual size.
 func sizeCell(s *state.Size) template.HTML {
 	var b strings.Builder
 	add := func(class, text string) {

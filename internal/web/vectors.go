@@ -11,7 +11,6 @@ import (
 	"rdma_exporter/internal/text"
 )
 
-// vectorView is the latest measurement on a completion vector.
 type vectorView struct {
 	*state.Latency
 	Slow bool
@@ -22,7 +21,6 @@ type vectorView struct {
 // Failed reports whether events or completions went wrong.
 func (v vectorView) Failed() bool { return v.Errors() > 0 }
 
-// vectorsView is the time of notification on each completion vector.
 type vectorsView struct {
 	Strip template.HTML
 	// Measured counts those of All vectors that were measured.
@@ -76,7 +74,6 @@ func (v *vectorsView) Undrawn() string {
 	return fmt.Sprintf("Only the first %d vectors are drawn.", state.MaxVectors)
 }
 
-// times returns what was measured on a vector.
 func times(v vectorView) string {
 	words := "no sample succeeded"
 	if v.Count > 0 {

@@ -20,7 +20,6 @@ const (
 	maxIssues, maxPlaces = 24, 12
 )
 
-// pageView is what the page shows.
 type pageView struct {
 	clock
 	documents
@@ -55,10 +54,8 @@ type place struct {
 	Beneath string
 }
 
-// named is a device, and the id of its part of the page.
 type named struct{ Device, Anchor string }
 
-// deviceView is what the page shows of a device.
 type deviceView struct {
 	clock
 	documents
@@ -76,12 +73,11 @@ type deviceView struct {
 	Axis         axis
 	Vectors      *vectorsView
 	// Adapter describes the adapter, Links its ports, and Counted its counters.
-	Adapter []fact
+	Adapter []api.Fact
 	Links   []linkView
 	Counted *countersView
 }
 
-// runView is a run with what was run.
 type runView struct {
 	What string
 	*state.Run
@@ -92,7 +88,6 @@ type runView struct {
 	PutOff *state.Reduced
 }
 
-// viewOf returns the view of a status.
 func viewOf(s *api.Status, metricsPath string) *pageView {
 	v := &pageView{
 		clock: clock{s.Generated}, documents: documents{s.DocsURL}, Status: s,
@@ -120,12 +115,11 @@ func viewOf(s *api.Status, metricsPath string) *pageView {
 	}
 	v.addIssues()
 	v.Verdict = verdictOf(s, troubled, counts[health.Unknown])
-	v.Counts = countsOf(s, counts)
+	v.Counts = countsOf(s)
 	v.Title = strings.TrimPrefix(fmt.Sprintf("%s: %s", s.Host, s.Health), ": ") + " – rdma_exporter"
 	return v
 }
 
-// relative returns a path of the exporter as seen from its page.
 func relative(path string) string { return "./" + strings.TrimPrefix(path, "/") }
 
 // anchorOf returns the id of a device's part of the page: one that follows from its
@@ -141,7 +135,6 @@ func anchorOf(name string, i int) string {
 	return "device-" + name
 }
 
-// verdictOf answers whether there is anything to be done.
 func verdictOf(s *api.Status, troubled, unknown int) string {
 	devices := text.Plural(len(s.Devices), "device")
 	switch {
@@ -160,31 +153,13 @@ func verdictOf(s *api.Status, troubled, unknown int) string {
 	}
 }
 
-// countsOf returns how many devices and findings there are, in words; nothing without
-// devices.
-func countsOf(s *api.Status, healths map[health.Health]int) string {
-	var of, findings []string
-	for _, h := range slices.Backward(health.Healths()) {
-		if n := healths[h]; n > 0 {
-			of = append(of, fmt.Sprintf("%d %s", n, h))
-		}
-	}
-	if len(of) == 0 {
+func countsOf(s *api.Status) string {
+	if len(s.Devices) == 0 {
 		return ""
 	}
-	words := text.Plural(len(s.Devices), "device") + ": " + strings.Join(of, ", ")
-	accepted := 0
-	for _, c := range s.FindingCounts {
-		if c.Count > 0 {
-			findings = append(findings, fmt.Sprintf("%d %s", c.Count, c.Severity))
-		}
-		accepted += c.Accepted
-	}
-	if accepted > 0 {
-		findings = append(findings, fmt.Sprintf("%d accepted", accepted))
-	}
-	if len(findings) > 0 {
-		words += ". Findings: " + strings.Join(findings, ", ")
+	words := text.Plural(len(s.Devices), "device") + ": " + s.HealthCounts()
+	if findings := s.FindingWords(); findings != "" {
+		words += ". Findings: " + findings
 	}
 	return words + "."
 }
@@ -224,7 +199,6 @@ func (v *pageView) addIssues() {
 	}
 }
 
-// viewOfDevice returns the view of a device.
 func viewOfDevice(d *api.Device, c clock, docs documents, anchor string) deviceView {
 	v := deviceView{clock: c, documents: docs, Device: d, Anchor: anchor, Measured: d.Latencies(), Vectors: vectorsOf(d)}
 	v.Axis = axisOf(v.Measured)
@@ -237,7 +211,7 @@ func viewOfDevice(d *api.Device, c clock, docs documents, anchor string) deviceV
 	}
 	v.Sizes, v.SizesSummary = sizesOf(d.Sizes())
 	if h := d.Hardware; h != nil && h.Latest != nil {
-		v.Adapter, v.Links, v.Counted = adapterOf(h.Latest), linksOf(h), countersOf(h)
+		v.Adapter, v.Links, v.Counted = api.Adapter(h.Latest), linksOf(h), countersOf(h)
 	}
 	stale := func(kind state.Kind) bool { return slices.Contains(d.Stale, kind) }
 	v.Runs = []runView{

@@ -15,7 +15,6 @@ func bounded(logger *slog.Logger, now func() time.Time) *slog.Logger {
 	return slog.New(bound{Handler: logger.Handler(), warnings: &warnings{now: now}})
 }
 
-// bound is the handler of a bounded logger.
 type bound struct {
 	slog.Handler
 	warnings *warnings

@@ -175,7 +175,6 @@ func checkClients(c *toolkit.TLSConfig, dir string) error {
 // that the host trusts will do.
 func hasAuthority(c *toolkit.TLSConfig) bool { return c.ClientCAs != "" || c.ClientCAsText != "" }
 
-// checkWeaker returns an error if a configuration asks less of clients than the one before.
 func checkWeaker(before, after *toolkit.Config) error {
 	protections := func(c *toolkit.Config) map[string]bool {
 		return map[string]bool{
@@ -231,7 +230,6 @@ func makeAbsolute(n *yaml.Node, dir string) error {
 	return nil
 }
 
-// inMemory returns a file without a name, in memory.
 func inMemory(text []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate("web configuration", unix.MFD_CLOEXEC)
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 	"rdma_exporter/internal/text"
 )
 
-// functions returns the functions that the template uses.
 func functions() template.FuncMap {
 	return template.FuncMap{
 		"cgroups": func(r *state.Resources) []state.CgroupUse {
@@ -84,7 +83,6 @@ func functions() template.FuncMap {
 	}
 }
 
-// collect returns a function that concatenates a list of each probe.
 func collect[T any](of func(state.Probe) []T) func([]state.Probe) []T {
 	return func(probes []state.Probe) []T {
 		var all []T
@@ -95,13 +93,11 @@ func collect[T any](of func(state.Probe) []T) func([]state.Probe) []T {
 	}
 }
 
-// first returns the first items of a list, no more than n.
 func first(n int, list any) any {
 	v := reflect.ValueOf(list)
 	return v.Slice(0, min(n, v.Len())).Interface()
 }
 
-// more returns how many items a list has beyond n.
 func more(n int, list any) int { return max(0, reflect.ValueOf(list).Len()-n) }
 
 // number is text.Number for a template, which hands on pointers, too.
@@ -113,7 +109,6 @@ func number(n any) string {
 	return text.Number(v.Int())
 }
 
-// badgeStyle is how a word about a state is shown, by colour and by symbol.
 type badgeStyle struct{ class, symbol string }
 
 // badgeStyleOf returns the style of a health, a severity, an outcome, a status, a verdict or
@@ -151,7 +146,6 @@ func (d documents) Finding(kind health.Kind) template.HTML { return d.named("fin
 // Contract returns the name of a contract.
 func (d documents) Contract(name string) template.HTML { return d.named("contracts", name) }
 
-// named returns the name of something that a page of the reference has a section on.
 func (d documents) named(page, name string) template.HTML {
 	code := "<code>" + template.HTMLEscapeString(name) + "</code>"
 	if d.url == "" {
@@ -201,13 +195,10 @@ func (d documents) linked(s string) string {
 	return b.String() + template.HTMLEscapeString(s)
 }
 
-// brief returns as much of a text as can be read at a glance.
 func brief(s string) string { return text.Truncate(s, 240) }
 
-// hex returns a number as ids of vendors and parts are written.
 func hex(n uint32) string { return fmt.Sprintf("0x%04x", n) }
 
-// clock tells when something was.
 type clock struct{ now time.Time }
 
 // When returns how long ago something was.

@@ -56,8 +56,8 @@ func nodes(t *testing.T, b *tab) []node {
 // TestAccessibility makes sure that what the page shows can be heard, and found by
 // landmarks, headings and names.
 func TestAccessibility(t *testing.T) {
-	f := serve(t, assessed(host("slow_vector")))
-	b := open(t, f.url+"/", views()[3])
+	url := serve(t, assessed(host("slow_vector")))
+	b := open(t, url+"/", views()[3])
 	evaluate[int](t, b, unfold)
 	all := nodes(t, b)
 	count := make(map[string]int)
@@ -98,9 +98,9 @@ func TestAccessibility(t *testing.T) {
 func TestLargeText(t *testing.T) {
 	for _, name := range []string{"stuck", "leaks"} {
 		t.Run(name, func(t *testing.T) {
-			f := serve(t, assessed(host(name)))
+			url := serve(t, assessed(host(name)))
 			v := views()[3]
-			b := open(t, f.url+"/", v)
+			b := open(t, url+"/", v)
 			evaluate[int](t, b, unfold)
 			evaluate[int](t, b, "document.documentElement.style.fontSize = '200%', 0")
 			seen := inspect(t, b)
@@ -113,14 +113,14 @@ func TestLargeText(t *testing.T) {
 // TestWithoutPolicy makes sure that hostile text is escaped: the policy, which would
 // keep it from running, is switched off.
 func TestWithoutPolicy(t *testing.T) {
-	f := serve(t, apitest.Hostile(hostileText).Evaluated())
-	b := open(t, f.url+"/", views()[3], bypassPolicy())
+	url := serve(t, apitest.Hostile(hostileText).Evaluated())
+	b := open(t, url+"/", views()[3], bypassPolicy())
 	seen := inspect(t, b)
 	sound(t, &seen)
 	// The policy keeps the browser from asking for the picture in its tab, too.
 	requests, noise := b.noted()
 	for _, request := range requests {
-		if request != f.url+"/" && request != f.url+"/favicon.ico" {
+		if request != url+"/" && request != url+"/favicon.ico" {
 			t.Errorf("the page asked for %s", request)
 		}
 	}
@@ -131,13 +131,13 @@ func TestWithoutPolicy(t *testing.T) {
 // TestInspect makes sure that what the other tests look for is seen, and that
 // hostile text would run if it was not escaped.
 func TestInspect(t *testing.T) {
-	f := serveText(t, `<!DOCTYPE html><html><head><style>
+	url := serveText(t, `<!DOCTYPE html><html><head><style>
 	body { width: 2000px; } .pale { color: #999; } .cut { width: 3em; overflow: hidden; white-space: nowrap; }
 	.on { position: absolute; left: 8px; top: 8px; } .tiny { font-size: 8px; }
 	</style></head><body><h2>Heading</h2><p class="on">upon</p><p class="pale">pale</p><p class="cut">something long</p><p class="tiny">tiny</p>
 	<a href="#nowhere">x</a><svg width="9" height="9"></svg><p id="a"></p><i id="a"></i><p onclick="">`+hostileText)
 	v := views()[1]
-	b := open(t, f.url+"/", v)
+	b := open(t, url+"/", v)
 	seen := inspect(t, b)
 	for what, found := range map[string]bool{
 		"width": seen.Width > int(v.width), "contrast": len(seen.Contrast) > 0, "clipped": len(seen.Clipped) > 0, "overlap": len(seen.Overlaps) > 0,

@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,17 +19,8 @@ import (
 	"rdma_exporter/internal/web"
 )
 
-// server serves a snapshot by the handler of the exporter, and takes down what it
-// is asked for.
-type server struct {
-	url string
-
-	mu    sync.Mutex
-	asked []string
-}
-
-// serve serves a judged host until the test ends.
-func serve(t *testing.T, h *health.Host) *server {
+// serve serves an evaluated host until the test ends, and returns its address.
+func serve(t *testing.T, h *health.Host) string {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	handler, err := web.New(web.Config{
@@ -47,23 +36,15 @@ func serve(t *testing.T, h *health.Host) *server {
 	return listen(t, handler)
 }
 
-// listen serves by a handler until the test ends.
-func listen(t *testing.T, handler http.Handler) *server {
+func listen(t *testing.T, handler http.Handler) string {
 	t.Helper()
-	f := new(server)
-	listener := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		f.mu.Lock()
-		f.asked = append(f.asked, r.URL.Path)
-		f.mu.Unlock()
-		handler.ServeHTTP(w, r)
-	}))
+	listener := httptest.NewServer(handler)
 	t.Cleanup(listener.Close)
-	f.url = listener.URL
-	return f
+	return listener.URL
 }
 
 // serveText serves a page of its own.
-func serveText(t *testing.T, html string) *server {
+func serveText(t *testing.T, html string) string {
 	t.Helper()
 	return listen(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -71,14 +52,7 @@ func serveText(t *testing.T, html string) *server {
 	}))
 }
 
-// requests returns the paths that were asked for, in order.
-func (f *server) requests() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.asked)
-}
-
-// assessed judges a snapshot as the exporter does it.
+// assessed evaluates a snapshot as the exporter does.
 func assessed(s *state.Snapshot) *health.Host {
 	c := health.Default()
 	c.StaleAfter = apitest.StaleAfter()
@@ -95,16 +69,7 @@ func host(name string) *state.Snapshot {
 	panic("apitest has no host " + name)
 }
 
-// vanished is a host whose device was taken out while a child on it did not end.
-func vanished() *state.Snapshot {
-	s := host("stuck")
-	d := &s.Devices[0]
-	d.Present, d.Contracts, d.Resources, d.Full = false, nil, nil, nil
-	s.Devices = s.Devices[:1]
-	return s
-}
-
-// pinning is a host on which a program may hardly pin any more memory.
+// pinning is a host with a program that has pinned almost all memory that it may.
 func pinning() *state.Snapshot {
 	s := host("healthy")
 	s.Devices = s.Devices[:1]

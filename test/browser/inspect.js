@@ -123,7 +123,6 @@
 
 	const report = {
 		width: document.scrollingElement.scrollWidth, height: document.scrollingElement.scrollHeight, title: document.title,
-		bytes: performance.getEntriesByType('navigation')[0].decodedBodySize, wire: performance.getEntriesByType('navigation')[0].transferSize,
 		lang: document.documentElement.lang, fold: '', text: document.body.innerText, contrast: [], contrasts: 0, clipped: [], overlaps: [], small: [],
 		targets: [], headings: [], pictures: [], duplicates: [], dangling: [], links: [], elements: [], unscoped: [], faint: [], wide: [],
 	};

@@ -13,13 +13,10 @@ var inspectScript string
 // sight is what there is to see of a page, as inspect.js says.
 type sight struct {
 	// Width and Height are those of the page, in CSS pixels.
-	Width  int `json:"width"`
-	Height int `json:"height"`
-	// Bytes is the size of the page, Wire what was sent of it with compression.
-	Bytes int    `json:"bytes"`
-	Wire  int    `json:"wire"`
-	Title string `json:"title"`
-	Lang  string `json:"lang"`
+	Width  int    `json:"width"`
+	Height int    `json:"height"`
+	Title  string `json:"title"`
+	Lang   string `json:"lang"`
 	// Fold is the text in the window, without scrolling; Text is all that is shown.
 	Fold string `json:"fold"`
 	Text string `json:"text"`

@@ -39,8 +39,8 @@ const focusScript = `(() => {
 // TestKeyboard makes sure that all links and details can be reached and opened
 // without a mouse.
 func TestKeyboard(t *testing.T) {
-	f := serve(t, assessed(host("stuck")))
-	b := open(t, f.url+"/", views()[3])
+	url := serve(t, assessed(host("stuck")))
+	b := open(t, url+"/", views()[3])
 	press := func(key string) focus {
 		t.Helper()
 		if err := chromedp.Do(b.ctx, chromedp.KeyEvent(key)); err != nil {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -59,8 +58,8 @@ func TestLinks(t *testing.T) {
 // TestDeviceLink follows a link from the list of many devices to one that is folded.
 func TestDeviceLink(t *testing.T) {
 	t.Parallel()
-	f := serve(t, assessed(apitest.Many(64, 64).Snapshot))
-	b := open(t, f.url+"/", views()[1])
+	url := serve(t, assessed(apitest.Many(64, 64).Snapshot))
+	b := open(t, url+"/", views()[1])
 	const where = `(() => {
 		const heading = document.querySelector('[id="device-mlx5_30"]').closest('details').querySelector('h4');
 		const r = heading.getBoundingClientRect();
@@ -81,13 +80,12 @@ func TestDeviceLink(t *testing.T) {
 // TestRefresh makes sure that the page comes again by itself if it is asked to.
 func TestRefresh(t *testing.T) {
 	t.Parallel()
-	f := serve(t, assessed(host("healthy")))
-	b := open(t, f.url+"/?refresh=1", views()[3])
-	for deadline := time.Now().Add(running.Patience); len(f.requests()) < 2; time.Sleep(100 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("after %v it has not come again", running.Patience)
-		}
-	}
+	url := serve(t, assessed(host("healthy")))
+	b := open(t, url+"/?refresh=1", views()[3])
+	running.Eventually(t, "the page loads again", func() bool {
+		requests, _ := b.noted()
+		return len(requests) >= 2
+	})
 	_, noise := b.noted()
 	complain(t, "the browser complains", noise)
 }

@@ -23,18 +23,13 @@ func TestPage(t *testing.T) {
 	for _, s := range states() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			url, asked := s.start(t)
+			url := s.start(t)
 			for _, v := range views() {
 				t.Run(v.String(), func(t *testing.T) {
-					before := 0
-					if asked != nil {
-						before = len(asked())
-					}
 					b := open(t, url+"/", v)
 					name := s.name + "-" + v.String()
 					atFirst := inspect(t, b)
 					b.shoot(t, name, false)
-					t.Logf("%d bytes, %d on the wire, %d high", atFirst.Bytes, atFirst.Wire, atFirst.Height)
 					reads(t, s, v, &atFirst)
 
 					// All of it, with everything unfolded that can be.
@@ -51,11 +46,6 @@ func TestPage(t *testing.T) {
 					requests, noise := b.noted()
 					if want := []string{url + "/"}; !slices.Equal(requests, want) {
 						t.Errorf("the page asked for %q, want %q alone", requests, want)
-					}
-					if asked != nil {
-						if got := asked()[before:]; !slices.Equal(got, []string{"/"}) {
-							t.Errorf("the browser asked for %q, want the page alone", got)
-						}
 					}
 					complain(t, "the browser complains", noise)
 				})

@@ -11,42 +11,30 @@ import (
 	"rdma_exporter/internal/health"
 )
 
-// state is a state of a host in which somebody opens the page.
+// scene is a state of a host in which a user opens the page.
 type scene struct {
 	name string
-	// start serves it and returns the address of the page. asked returns the paths
-	// that were asked for so far; it is nil where that is not known.
-	start func(t *testing.T) (url string, asked func() []string)
-	// verdict is what everybody must read at the first glance, in any window.
-	verdict string
-	// says is what is wrong, and advises what to do: the first glance has both, save
-	// in the smallest window.
+	// start serves it and returns the address of the page.
+	start func(t *testing.T) (url string)
+	// verdict is in the first window in each view. So are says, what is wrong, and advises, what
+	// to do, except in the smallest view.
+	verdict       string
 	says, advises []string
-	// shows is what is somewhere on the page.
-	shows []string
-	// folded keeps it as it comes: it has too much to unfold. The other states have
-	// each part of it.
+	// shows is somewhere on the page, and never is nowhere.
+	shows, never []string
+	// folded keeps the page folded, because it has too much to unfold.
 	folded bool
-	// never is what the whole page must not say.
-	never []string
 }
 
-// built is a state of the built exporter, with some flags. The state is reached once
-// the page shows each of some texts: one of each run that the state is of, for the
-// probes and the inventory do not wait for each other. The contract run comes
-// after the probes.
-func built(shows []string, flags ...string) func(*testing.T) (string, func() []string) {
-	return func(t *testing.T) (string, func() []string) {
-		return startExporter(t, shows, flags...), nil
-	}
+// built is a state of the built exporter. It is reached once the page shows some texts, one of
+// each run that the state needs.
+func built(shows []string, flags ...string) func(*testing.T) string {
+	return func(t *testing.T) string { return startExporter(t, shows, flags...) }
 }
 
-// made is a state that somebody made up.
-func made(h *health.Host) func(*testing.T) (string, func() []string) {
-	return func(t *testing.T) (string, func() []string) {
-		f := serve(t, h)
-		return f.url, f.requests
-	}
+// made is a state that the simulator cannot produce.
+func made(h *health.Host) func(*testing.T) string {
+	return func(t *testing.T) string { return serve(t, h) }
 }
 
 const calm = "All is well"
@@ -62,23 +50,9 @@ func states() []scene {
 			never:   []string{"critical finding", "NaN", "+Inf"},
 		},
 		{
-			name:    "healthy-real",
-			verdict: "All is well",
-			start:   made(assessed(host("healthy"))),
-			says:    []string{"mlx5_0", calm},
-			never:   []string{"Simulated", "NaN", "+Inf"},
-		},
-		{
 			name:    "stuck",
 			verdict: "critical",
 			start:   made(assessed(host("stuck"))),
-			says:    []string{"mlx5_0", "81433", "ibv_destroy_cq"},
-			advises: []string{"cat /proc/81433/stack"},
-		},
-		{
-			name:    "stuck-gone",
-			verdict: "critical",
-			start:   made(assessed(vanished())),
 			says:    []string{"mlx5_0", "81433", "ibv_destroy_cq"},
 			advises: []string{"cat /proc/81433/stack"},
 		},
@@ -124,21 +98,14 @@ func states() []scene {
 			shows:   []string{"Left behind by ended children of the exporter", "--device.exclude=mlx5_0", "ibacm", "prlimit --memlock --pid 977", "max_qp", "Without a living owner"},
 		},
 		{
-			name:    "none",
-			verdict: "No simulated device was found",
-			start:   built([]string{"No simulated device"}, profile("none")...),
-			says:    []string{"No simulated device was found"},
-			advises: []string{"--simulated.profile"},
-		},
-		{
 			name:    "none-real",
 			verdict: "No RDMA device was found",
-			start: func(t *testing.T) (string, func() []string) {
+			start: func(t *testing.T) string {
 				sysfs := t.TempDir()
 				if err := os.MkdirAll(filepath.Join(sysfs, "class", "infiniband"), 0o755); err != nil {
 					t.Fatal(err)
 				}
-				return startExporter(t, []string{"No RDMA device"}, "--path.sysfs="+sysfs), nil
+				return startExporter(t, []string{"No RDMA device"}, "--path.sysfs="+sysfs)
 			},
 			says:    []string{"No RDMA device was found"},
 			advises: []string{"ls /sys/class/infiniband", "lspci"},
@@ -150,22 +117,6 @@ func states() []scene {
 			start:   built([]string{"EACCES"}, append(profile("permission"), "--contract.interval=0s")...),
 			says:    []string{"sim_shut0", "ibv_open_device", "EACCES"},
 			advises: []string{"/dev/infiniband"},
-			never:   []string{calm},
-		},
-		{
-			name:    "permission-real",
-			verdict: "critical",
-			start:   made(assessed(host("permission_denied"))),
-			says:    []string{"mlx5_0", "ibv_open_device", "permission denied"},
-			advises: []string{"/dev/infiniband"},
-			never:   []string{calm},
-		},
-		{
-			name:    "memlock-real",
-			verdict: "critical",
-			start:   made(assessed(host("memlock_too_small"))),
-			says:    []string{"mlx5_0", "ibv_create_cq", "ENOMEM", "64 KiB"},
-			advises: []string{"LimitMEMLOCK=infinity"},
 			never:   []string{calm},
 		},
 		{
@@ -183,13 +134,6 @@ func states() []scene {
 			says:    []string{"mlx5_0", "ibacm", "98"},
 			advises: []string{"prlimit"},
 			never:   []string{calm},
-		},
-		{
-			name:    "slow",
-			verdict: "All is well",
-			start:   built([]string{"notify_identifies_cq"}, append(profile("slow"), "--notification.vectors=16", "--probe.timeout=2m")...),
-			says:    []string{"sim_slow0"},
-			shows:   []string{"Vector 5: median", "slow", "down"},
 		},
 		{
 			name:    "slow-real",
