@@ -139,7 +139,7 @@ moments := ^(TestDeviceRemoval|TestManyRemovals|TestExporterIsKilledAtAnyMoment)
 
 # Half of the tests of devices, so that no machine takes much longer than the others: what is
 # told of a device, and who may ask.
-audits := ^Test(Audit|Contracts|Inventory|Privileges|WithoutPrivileges)
+audits := ^Test(Audit|Contracts|Inventory|Privileges)
 
 # TestMeter is not of any device, and a part of test-unit.
 .PHONY: test-devices test-audits test-preload test-moments test-verbs test-vectors

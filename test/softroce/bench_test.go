@@ -3,9 +3,6 @@
 package softroce
 
 import (
-	"fmt"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -38,7 +35,7 @@ func BenchmarkExporter(b *testing.B) {
 	for ; min(m.runs(active), m.runs(down)) < 10; m = e.scrape() {
 		time.Sleep(time.Second) // which is often, for a scrape
 	}
-	resident, file := memory(b, e.pid(), "VmRSS"), memory(b, e.pid(), "RssFile")
+	resident, file := status(b, e.pid(), "VmRSS")/1024, status(b, e.pid(), "RssFile")/1024
 	for b.Loop() {
 		if _, err := e.get("/metrics"); err != nil {
 			b.Fatal(err)
@@ -49,20 +46,4 @@ func BenchmarkExporter(b *testing.B) {
 	b.ReportMetric(m.one(b, "process_resident_memory_bytes")/(1<<20), "process_resident_memory-MiB")
 	b.ReportMetric(m.one(b, "rdma_probe_child_max_resident_bytes", "device", active)/(1<<20), "child-max-resident-MiB")
 	e.terminate()
-}
-
-// memory returns what /proc/PID/status says, in MiB.
-func memory(t testing.TB, pid int, key string) float64 {
-	t.Helper()
-	for line := range strings.Lines(output(t, "cat", fmt.Sprintf("/proc/%d/status", pid))) {
-		if value, ok := strings.CutPrefix(line, key+":"); ok {
-			kib, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return kib / (1 << 10)
-		}
-	}
-	t.Fatalf("process %d has no %s", pid, key)
-	return 0
 }

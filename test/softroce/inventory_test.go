@@ -390,55 +390,6 @@ func TestInventoryContainer(t *testing.T) {
 	e.terminate()
 }
 
-// In a pid namespace of its own the inventory counts right, sees no owner, and claims no
-// orphan.
-func TestInventoryInPIDNamespace(t *testing.T) {
-	hold(t, nil, "--qps", "50")
-	// The first process of the namespace is the exporter, which must not be killed
-	// before it has ended its children.
-	e := start(t, options{
-		wrap:  []string{"unshare", "--pid", "--fork", "--mount-proc", "--kill-child=TERM"},
-		flags: inventory(),
-	})
-	m := e.looked(active)
-	want := count(table(t), active)
-	maps.DeleteFunc(want, func(key string, _ float64) bool { return strings.Contains(key, " of ") })
-	got := counted(m, active)
-	maps.DeleteFunc(got, func(key string, _ float64) bool { return strings.Contains(key, " of ") })
-	for _, d := range differences(got, want) {
-		t.Error(d)
-	}
-	m.is(t, 0, "rdma_inventory_pid_visibility")
-	if s := m.find("rdma_resource_orphaned_objects"); len(s) != 0 {
-		t.Errorf("orphans are claimed: %v", s)
-	}
-	for _, s := range m.find("rdma_resource_owner_objects", "device", active) {
-		if label(s, "pid") != "" {
-			t.Errorf("an owner is seen: %v", s)
-		}
-	}
-	m.finds(t, false, active, "orphaned", "warning")
-	m.finds(t, true, active, "pids_invisible", "info")
-	// unshare passes the signal on and reports how its child ended.
-	e.stopNamespace()
-}
-
-// stopNamespace ends an exporter that was started by unshare.
-func (e *exporter) stopNamespace() {
-	e.t.Helper()
-	for _, c := range children(e.t, e.pid()) {
-		signal(e.t, c.pid, syscall.SIGTERM)
-	}
-	select {
-	case <-e.done:
-	case <-time.After(patience):
-		e.t.Fatal("the exporter has not ended")
-	}
-	if e.err != nil {
-		e.t.Errorf("the exporter ended with %v", e.err)
-	}
-}
-
 // Objects whose owner is dead while somebody keeps its file open are orphaned, until
 // they are gone.
 func TestInventoryOrphans(t *testing.T) {

@@ -137,38 +137,6 @@ func TestDeviceRemoval(t *testing.T) {
 		m.allOK(t, down)
 		e.terminate()
 	})
-
-	t.Run("at any moment", func(t *testing.T) {
-		t.Cleanup(func() { add(t) })
-		e := start(t, options{})
-		var took []string
-		hit := 0
-		deadline := time.Now().Add(patience)
-		for i := 0; i < 6 || hit == 0 && time.Now().Before(deadline); i++ {
-			m := e.until("a run on both devices", func(m metrics) bool { return m.probed(active) && m.probed(down) })
-			stays(t, m)
-			// Every other time, in the middle of a run.
-			if i%2 == 1 {
-				e.child(active)
-			}
-			time.Sleep(rand.N(500 * time.Millisecond))
-			moment := "between runs"
-			if e.inRun(active) {
-				moment = "in a run"
-				hit++
-			}
-			took = append(took, fmt.Sprintf("%v %s", remove(t).Round(time.Millisecond), moment))
-			stays(t, e.until("the series of "+active+" to disappear", isGone))
-			add(t)
-		}
-		m := e.rounds(1)
-		m.allOK(t, down)
-		t.Logf("rdma link del returned after %s", strings.Join(took, ", "))
-		if hit == 0 {
-			t.Error("no removal in the middle of a run")
-		}
-		e.terminate()
-	})
 }
 
 // A device that somebody else keeps from being removed is half there: the kernel

@@ -4,7 +4,6 @@ package softroce
 
 import (
 	"bytes"
-	"encoding/json"
 	"os/exec"
 	"reflect"
 	"strings"
@@ -32,15 +31,13 @@ func probeByHand(t testing.TB, device string) (*exec.Cmd, []byte) {
 	return cmd, stdout.Bytes()
 }
 
-// The child names each verb before it calls it, its report is whole, and the
-// memory that objects cost is the same each time.
+// TestProbeByHand verifies that the memory of objects is the same in each run.
 func TestProbeByHand(t *testing.T) {
 	before := rawResources(t)
 	const times = 5
 	var first map[string]state.Memory
 	for i := range times {
 		_, out := probeByHand(t, active)
-		verbsAreNamed(t, out)
 		var run state.Run
 		if err := wire.Read(bytes.NewReader(out), &run); err != nil {
 			t.Fatal(err)
@@ -71,58 +68,4 @@ func TestProbeByHand(t *testing.T) {
 		}
 	}
 	awaitHeld(t, before, rawResources)
-}
-
-// verbsAreNamed makes sure that each call was named on a line of its own just
-// before it was made. It tells of the first that was not.
-func verbsAreNamed(t *testing.T, out []byte) {
-	t.Helper()
-	called := make(map[string]int)
-	named := ""
-	for line := range bytes.Lines(out) {
-		var l struct {
-			Begin string
-			Call  *struct{ Verb string }
-		}
-		if err := json.Unmarshal(line, &l); err != nil {
-			t.Fatalf("%v: %s", err, line)
-		}
-		switch {
-		case l.Begin != "":
-			if named != "" {
-				t.Fatalf("%s begins in %s", l.Begin, named)
-			}
-			named = l.Begin
-		case l.Call != nil:
-			if named != l.Call.Verb {
-				t.Fatalf("%s was called, and %q was named", l.Call.Verb, named)
-			}
-			called[named]++
-			named = ""
-		default:
-			if named != "" {
-				t.Fatalf("in %s: %s", named, line)
-			}
-		}
-	}
-	for _, verb := range []string{
-		"ibv_open_device", "ibv_query_device", "ibv_query_port", "ibv_create_cq", "ibv_destroy_cq", "ibv_create_comp_channel",
-		"ibv_req_notify_cq", "ibv_create_srq", "ibv_query_srq", "ibv_create_qp", "ibv_modify_qp", "ibv_query_qp", "ibv_destroy_qp", "ibv_close_device",
-	} {
-		if called[verb] == 0 {
-			t.Errorf("%s was not called", verb)
-		}
-	}
-}
-
-// A device that does not exist is an error in a whole report.
-func TestProbeByHandWithoutDevice(t *testing.T) {
-	_, out := probeByHand(t, "rxe9")
-	var run state.Run
-	if err := wire.Read(bytes.NewReader(out), &run); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(run.Error, "ENODEV") || len(run.Probes) != 0 {
-		t.Errorf("the report says %+v", run)
-	}
 }
