@@ -22,7 +22,6 @@ import (
 	"rdma_exporter/test/golden"
 )
 
-// same compares what is wanted with what was got.
 func same[T any](t testing.TB, want, got T, about ...any) {
 	t.Helper()
 	if !reflect.DeepEqual(want, got) {
@@ -30,7 +29,7 @@ func same[T any](t testing.TB, want, got T, about ...any) {
 	}
 }
 
-// has is the same for what the rest of a test depends on.
+// has is same, and ends the test on failure.
 func has[T any](t testing.TB, want, got T) {
 	t.Helper()
 	if !reflect.DeepEqual(want, got) {
@@ -38,7 +37,6 @@ func has[T any](t testing.TB, want, got T) {
 	}
 }
 
-// check ends the test if there is an error.
 func check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -46,8 +44,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// told makes sure that the parent of a child that reads a device takes what it found for
-// what it is.
+// told verifies that the protocol between child and parent preserves a result.
 func told(t testing.TB, h state.Hardware) {
 	t.Helper()
 	var lines bytes.Buffer
@@ -59,7 +56,6 @@ func told(t testing.TB, h state.Hardware) {
 	same(t, []state.Hardware{h}, run.Hardware)
 }
 
-// options returns those for a device of a tree.
 func options(root, device string) hardware.Options {
 	return hardware.Options{
 		Sysfs:  filepath.Join(root, "sys"),
@@ -102,7 +98,6 @@ carrier_changes: 4
 // port is where the lines over a small tree begin.
 const port = "@ sys/class/infiniband/mlx5_0/ports/1\n"
 
-// counted returns the counters as text.
 func counted(all []state.Counter) string {
 	var b strings.Builder
 	for _, c := range all {
@@ -111,7 +106,7 @@ func counted(all []state.Counter) string {
 	return strings.TrimSpace(b.String())
 }
 
-// files returns what the files of counters below a folder have, as counted does.
+// files returns the counters in the files below a directory, as counted does.
 func files(t *testing.T, dir string) string {
 	t.Helper()
 	var all []state.Counter
@@ -131,8 +126,7 @@ func files(t *testing.T, dir string) string {
 	return counted(all)
 }
 
-// TestTrees makes sure that of adapters each counter is read as its file has it, and all
-// else as it was looked at.
+// TestTrees compares each counter of several adapters with its file, and the rest with golden files.
 func TestTrees(t *testing.T) {
 	for _, name := range hardwaretest.Names(t) {
 		t.Run(name, func(t *testing.T) {
@@ -172,8 +166,7 @@ func TestContextEnds(t *testing.T) {
 	same(t, false, h.Late)
 }
 
-// TestLate makes sure that a reading for which there was no time is told from one that
-// failed, and from one whose time was up when all had been read.
+// TestLate verifies that only a read whose time was up before its end is late.
 func TestLate(t *testing.T) {
 	ctx, cancel := context.WithDeadline(t.Context(), time.Unix(1, 0))
 	defer cancel()
@@ -197,7 +190,7 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// counting is a context that has each say whether it has ended, the time it is asked.
+// counting is a context whose error each returns, by the number of the call.
 type counting struct {
 	context.Context //nolint:containedctx // It is one.
 	times           int
@@ -210,61 +203,35 @@ func (c *counting) Err() error {
 }
 
 func TestCounters(t *testing.T) {
+	refused := func(group state.CounterGroup, errno, detail string) []state.RefusedCounters {
+		return []state.RefusedCounters{{Group: group, Errno: errno, Detail: detail}}
+	}
+	noCount := func(content string) []state.RefusedCounters {
+		return refused(state.GroupPort, "", fmt.Sprintf("a: %q is no count", content))
+	}
+	const b = "hw_counters/b=2"
 	for _, c := range []struct {
 		name, lines, counters string
 		refused               []state.RefusedCounters
 	}{
-		{"as they are", "", "counters/a=1 hw_counters/b=2", nil},
-		{"hexadecimal", "counters/a: 0xff", "counters/a=255 hw_counters/b=2", nil},
-		{"the largest", "counters/a: 18446744073709551615", "counters/a=18446744073709551615 hw_counters/b=2", nil},
-		{"not supported", "counters/a: N/A (no PMA)", "hw_counters/b=2", nil},
-		{"not there for the driver", "counters/a -> /nowhere", "hw_counters/b=2", nil},
-		{
-			"a directory", "counters/a/\ncounters/z: 7", "counters/z=7 hw_counters/b=2",
-			[]state.RefusedCounters{{Group: state.GroupPort, Detail: "a: is not a regular file"}},
-		},
-		{
-			"no number", "counters/a: many\ncounters/z: 7", "counters/z=7 hw_counters/b=2",
-			[]state.RefusedCounters{{Group: state.GroupPort, Detail: `a: "many" is no count`}},
-		},
-		{
-			"negative", "counters/a: -1", "hw_counters/b=2",
-			[]state.RefusedCounters{{Group: state.GroupPort, Detail: `a: "-1" is no count`}},
-		},
-		{
-			"2^64", "counters/a: 18446744073709551616", "hw_counters/b=2",
-			[]state.RefusedCounters{{Group: state.GroupPort, Detail: `a: "18446744073709551616" is no count`}},
-		},
-		{
-			"empty", "counters/a: ", "hw_counters/b=2",
-			[]state.RefusedCounters{{Group: state.GroupPort, Detail: `a: "" is no count`}},
-		},
-		{
-			"more than a page", "counters/a: " + strings.Repeat("1", 5000), "hw_counters/b=2",
-			[]state.RefusedCounters{{Group: state.GroupPort, Detail: `a: "` + strings.Repeat("1", 40) + `" is no count`}},
-		},
-		{
-			"too long", "counters/a: " + strings.Repeat("1", 65<<10), "hw_counters/b=2",
-			[]state.RefusedCounters{{Group: state.GroupPort, Detail: "a: is too long"}},
-		},
-		{
-			"what steers a terminal", "counters/a: \x1b[2J", "hw_counters/b=2",
-			[]state.RefusedCounters{{Group: state.GroupPort, Detail: `a: "\x1b[2J" is no count`}},
-		},
-		{
-			"EINVAL ends the group", "counters/a !EINVAL\ncounters/z: 7", "hw_counters/b=2",
-			[]state.RefusedCounters{{Group: state.GroupPort, Errno: "EINVAL", Detail: "a: invalid argument"}},
-		},
-		{
-			"EIO ends the group", "counters/m !EIO\ncounters/z: 7", "counters/a=1 hw_counters/b=2",
-			[]state.RefusedCounters{{Group: state.GroupPort, Errno: "EIO", Detail: "m: input/output error"}},
-		},
+		{"as they are", "", "counters/a=1 " + b, nil},
+		{"hexadecimal", "counters/a: 0xff", "counters/a=255 " + b, nil},
+		{"the largest", "counters/a: 18446744073709551615", "counters/a=18446744073709551615 " + b, nil},
+		{"not supported", "counters/a: N/A (no PMA)", b, nil},
+		{"absent for the driver", "counters/a -> /nowhere", b, nil},
+		{"a directory", "counters/a/\ncounters/z: 7", "counters/z=7 " + b, refused(state.GroupPort, "", "a: is not a regular file")},
+		{"no number", "counters/a: many\ncounters/z: 7", "counters/z=7 " + b, noCount("many")},
+		{"negative", "counters/a: -1", b, noCount("-1")},
+		{"2^64", "counters/a: 18446744073709551616", b, noCount("18446744073709551616")},
+		{"empty", "counters/a: ", b, noCount("")},
+		{"more than a page", "counters/a: " + strings.Repeat("1", 5000), b, noCount(strings.Repeat("1", 40))},
+		{"too long", "counters/a: " + strings.Repeat("1", 65<<10), b, refused(state.GroupPort, "", "a: is too long")},
+		{"terminal control", "counters/a: \x1b[2J", b, noCount("\x1b[2J")},
+		{"EINVAL ends the group", "counters/a !EINVAL\ncounters/z: 7", b, refused(state.GroupPort, "EINVAL", "a: invalid argument")},
+		{"EIO ends the group", "counters/m !EIO\ncounters/z: 7", "counters/a=1 " + b, refused(state.GroupPort, "EIO", "m: input/output error")},
 		{
 			"both groups", "counters/a !EINVAL\nhw_counters/b !EINVAL", "",
-			[]state.RefusedCounters{
-				{Group: state.GroupPort, Errno: "EINVAL", Detail: "a: invalid argument"},
-				{Group: state.GroupHardware, Errno: "EINVAL", Detail: "b: invalid argument"},
-			},
+			append(refused(state.GroupPort, "EINVAL", "a: invalid argument"), refused(state.GroupHardware, "EINVAL", "b: invalid argument")...),
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -285,7 +252,7 @@ func TestCountersOfTheDevice(t *testing.T) {
 	same(t, []state.RefusedCounters{{Group: state.GroupHardware, Errno: "EINVAL", Detail: "cmds: invalid argument"}}, h.Refused)
 }
 
-// TestNothingIsWaitedFor has FIFOs, which have no writer, wherever something is read.
+// TestNothingIsWaitedFor verifies that FIFOs without a writer do not block.
 func TestNothingIsWaitedFor(t *testing.T) {
 	root := small(t, "")
 	dir := filepath.Join(root, "sys/class/infiniband/mlx5_0/ports/1")
@@ -402,62 +369,29 @@ gids/x: fe80:0000:0000:0000:0000:0000:0000:0001
 
 func TestNetdev(t *testing.T) {
 	four := uint64(4)
+	known := func(bond string) state.HardwarePort {
+		return state.HardwarePort{Netdev: "eth0", Bond: bond, Ifindex: 3, MTU: 1500, CarrierChanges: &four}
+	}
+	const onAdapter = `
+@ sys
+class/infiniband/mlx5_0/device -> ../../../devices/pci0000:00/0000:3b:00.0
+devices/pci0000:00/0000:3b:00.0/numa_node: 0
+`
+	const other = onAdapter + "devices/pci0000:00/%s/numa_node: 0\nclass/net/eth0/device -> ../../../devices/pci0000:00/%[1]s\n"
 	for _, c := range []struct {
 		name, lines string
 		want        state.HardwarePort
 	}{
-		{"in this namespace", "", state.HardwarePort{Netdev: "eth0", Ifindex: 3, MTU: 1500, CarrierChanges: &four}},
+		{"in this namespace", "", known("")},
 		{"in another", "gid_attrs/ndevs/0: eth9", state.HardwarePort{Netdev: "eth9"}},
 		{"odd name", "gid_attrs/ndevs/0: ../eth0", state.HardwarePort{}},
-		{
-			"part of a bond", "@ sys/class/net\neth0/master -> ../bond1\nbond1/bonding/mode: 802.3ad 4\n",
-			state.HardwarePort{Netdev: "eth0", Bond: "bond1", Ifindex: 3, MTU: 1500, CarrierChanges: &four},
-		},
-		{
-			"part of a bridge", "@ sys/class/net\neth0/master -> ../br0\nbr0/mtu: 1500\n",
-			state.HardwarePort{Netdev: "eth0", Ifindex: 3, MTU: 1500, CarrierChanges: &four},
-		},
-		{
-			"of the same name, on another adapter", `
-@ sys
-class/infiniband/mlx5_0/device -> ../../../devices/pci0000:00/0000:3b:00.0
-class/net/eth0/device -> ../../../devices/pci0000:00/0000:5e:00.0
-devices/pci0000:00/0000:3b:00.0/numa_node: 0
-devices/pci0000:00/0000:5e:00.0/numa_node: 0
-`, state.HardwarePort{Netdev: "eth0"},
-		},
-		{
-			"on another function of the adapter", `
-@ sys
-class/infiniband/mlx5_0/device -> ../../../devices/pci0000:00/0000:3b:00.0
-class/net/eth0/device -> ../../../devices/pci0000:00/0000:3b:00.1
-devices/pci0000:00/0000:3b:00.0/numa_node: 0
-devices/pci0000:00/0000:3b:00.1/numa_node: 0
-`, state.HardwarePort{Netdev: "eth0", Ifindex: 3, MTU: 1500, CarrierChanges: &four},
-		},
-		{
-			"of the same name, on no adapter", `
-@ sys
-class/infiniband/mlx5_0/device -> ../../../devices/pci0000:00/0000:3b:00.0
-devices/pci0000:00/0000:3b:00.0/numa_node: 0
-`, state.HardwarePort{Netdev: "eth0"},
-		},
-		{
-			"a VLAN on the adapter's", `
-@ sys
-class/infiniband/mlx5_0/device -> ../../../devices/pci0000:00/0000:3b:00.0
-class/net/eth0/lower_eth1 -> ../eth1
-devices/pci0000:00/0000:3b:00.0/numa_node: 0
-`, state.HardwarePort{Netdev: "eth0", Ifindex: 3, MTU: 1500, CarrierChanges: &four},
-		},
-		{
-			"a bond of the adapter's", `
-@ sys
-class/infiniband/mlx5_0/device -> ../../../devices/pci0000:00/0000:3b:00.0
-class/net/eth0/bonding/mode: 802.3ad 4
-devices/pci0000:00/0000:3b:00.0/numa_node: 0
-`, state.HardwarePort{Netdev: "eth0", Bond: "eth0", Ifindex: 3, MTU: 1500, CarrierChanges: &four},
-		},
+		{"part of a bond", "@ sys/class/net\neth0/master -> ../bond1\nbond1/bonding/mode: 802.3ad 4\n", known("bond1")},
+		{"part of a bridge", "@ sys/class/net\neth0/master -> ../br0\nbr0/mtu: 1500\n", known("")},
+		{"same name, on another adapter", fmt.Sprintf(other, "0000:5e:00.0"), state.HardwarePort{Netdev: "eth0"}},
+		{"on another function of the adapter", fmt.Sprintf(other, "0000:3b:00.1"), known("")},
+		{"same name, on no adapter", onAdapter, state.HardwarePort{Netdev: "eth0"}},
+		{"a VLAN on the adapter's", onAdapter + "class/net/eth0/lower_eth1 -> ../eth1\n", known("")},
+		{"a bond of the adapter's", onAdapter + "class/net/eth0/bonding/mode: 802.3ad 4\n", known("eth0")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := one(t, c.lines)
@@ -564,9 +498,9 @@ msi_irqs/many: msix
 			state.Interrupt{CPUs: odd(150)},
 		},
 		{"counted", "@ sys/kernel/irq\n9/per_cpu_count: 5,0,7", state.Interrupt{CPUs: "0-3", Count: 12}},
-		// One that begins anew at the end of its 32 bits is one more, as any other.
+		// A wrap at 32 bits is an increase by one.
 		{"at its end on a processor", "@ sys/kernel/irq\n9/per_cpu_count: 4294967295,4294967287", state.Interrupt{CPUs: "0-3", Count: 1<<32 - 10}},
-		{"begun anew there", "@ sys/kernel/irq\n9/per_cpu_count: 0,4294967287", state.Interrupt{CPUs: "0-3", Count: 1<<32 - 9}},
+		{"wrapped there", "@ sys/kernel/irq\n9/per_cpu_count: 0,4294967287", state.Interrupt{CPUs: "0-3", Count: 1<<32 - 9}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := one(t, vector+c.lines)
@@ -577,7 +511,6 @@ msi_irqs/many: msix
 	}
 }
 
-// odd lists that many processors.
 func odd(many int) string {
 	var list []string
 	for i := range many {
@@ -687,18 +620,10 @@ func TestNetlink(t *testing.T) {
 		},
 		{"answers nothing", asked{}, nil, "counters/a=1 hw_counters/b=2", []string{"mlx5_0/1", "eth0"}},
 		{
-			"refuses",
-			asked{err: syscall.EOPNOTSUPP, statistics: []state.Counter{{Name: "x"}}},
-			nil,
-			"counters/a=1 hw_counters/b=2",
-			[]string{"mlx5_0/1", "eth0"},
+			"refuses", asked{err: syscall.EOPNOTSUPP, statistics: []state.Counter{{Name: "x"}}}, nil,
+			"counters/a=1 hw_counters/b=2", []string{"mlx5_0/1", "eth0"},
 		},
-		{
-			"is not asked",
-			asked{},
-			[]hardware.Group{{Port: 1, Group: state.GroupHardware}, {Port: 1, Group: state.GroupEthtool}},
-			"counters/a=1", nil,
-		},
+		{"is not asked", asked{}, []hardware.Group{{Port: 1, Group: state.GroupHardware}, {Port: 1, Group: state.GroupEthtool}}, "counters/a=1", nil},
 		{"skipped elsewhere", asked{}, []hardware.Group{{Port: 2, Group: state.GroupPort}}, "counters/a=1 hw_counters/b=2", []string{"mlx5_0/1", "eth0"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -732,7 +657,7 @@ func TestWithout(t *testing.T) {
 	same(t, "mlx5_core", h.Driver)
 }
 
-// TestSoftware makes sure that software is not taken for the adapter below it.
+// TestSoftware verifies that an emulated device is not taken for the adapter below it.
 func TestSoftware(t *testing.T) {
 	root := hardwaretest.Tree(t, "connectx-7")
 	o := options(root, "mlx5_0")
@@ -743,7 +668,6 @@ func TestSoftware(t *testing.T) {
 	same(t, 0, len(h.Interrupts))
 }
 
-// netdevs tells the network device of a port, or an error.
 type netdevs string
 
 func (n netdevs) Netdev(_ context.Context, device string, port int) (string, error) {
@@ -753,7 +677,8 @@ func (n netdevs) Netdev(_ context.Context, device string, port int) (string, err
 	return string(n) + strings.Repeat(" ", len(device)+port-len("siw0")-1), nil
 }
 
-// TestNetdevByNetlink: what no address tells is asked for, of Ethernet alone.
+// TestNetdevByNetlink verifies that only Ethernet ports without a network device in sysfs are asked
+// for.
 func TestNetdevByNetlink(t *testing.T) {
 	for _, c := range []struct {
 		what, layer, first string
@@ -787,7 +712,7 @@ func TestNetdevByNetlink(t *testing.T) {
 	}
 }
 
-// hanging stands in for a request that does not return before it is let go.
+// hanging is a request that hangs until it is released.
 type hanging struct{ entered, release chan struct{} }
 
 func (h hanging) Statistics(context.Context, string, int) ([]state.Counter, error) {
@@ -824,8 +749,7 @@ func TestGoneMeanwhile(t *testing.T) {
 	same(t, true, strings.Contains(h.Failure, "no such file"), h.Failure)
 }
 
-// TestPortsComeLater makes sure that a device is read that the kernel is about to register:
-// its directory is there before its ports are.
+// TestPortsComeLater verifies that Read waits for the ports of a device that is being registered.
 func TestPortsComeLater(t *testing.T) {
 	root := small(t, "")
 	ports := filepath.Join(root, "sys/class/infiniband/mlx5_0/ports")
@@ -840,7 +764,6 @@ func TestPortsComeLater(t *testing.T) {
 	same(t, 1, len(h.Ports))
 }
 
-// removing removes a directory when it is asked.
 type removing string
 
 func (r removing) Statistics(context.Context, string, int) ([]state.Counter, error) {
@@ -855,7 +778,7 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// FuzzRead lays anything out where the files are that are parsed.
+// FuzzRead puts any content into the files that are parsed.
 func FuzzRead(f *testing.F) {
 	files := []string{
 		"ports/1/state", "ports/1/rate", "ports/1/counters/x", "ports/1/gids/0", "ports/1/gid_attrs/types/0",

@@ -1,15 +1,15 @@
 package counters_test
 
 import (
+	"maps"
 	"math"
-	"reflect"
+	"slices"
 	"testing"
 
 	"rdma_exporter/internal/hardware/counters"
 	"rdma_exporter/internal/state"
 )
 
-// set returns counters of a group, in no order that matters.
 func set(group state.CounterGroup, values map[string]uint64) []state.Counter {
 	var c []state.Counter
 	for name, value := range values {
@@ -18,17 +18,7 @@ func set(group state.CounterGroup, values map[string]uint64) []state.Counter {
 	return c
 }
 
-// join returns counters of several groups as one list.
-func join(groups ...[]state.Counter) []state.Counter {
-	var all []state.Counter
-	for _, g := range groups {
-		all = append(all, g...)
-	}
-	return all
-}
-
-// values returns what the metrics of a port are, by name, and by priority where they
-// have one.
+// values returns the metrics of a port by name and priority.
 func values(table string, c []state.Counter) map[string]uint64 {
 	got := make(map[string]uint64)
 	for _, v := range counters.Values(table, "", c) {
@@ -64,7 +54,7 @@ func TestOf(t *testing.T) {
 		},
 		"ConnectX in RoCE": {
 			"mlx5",
-			join(
+			slices.Concat(
 				set(state.GroupPort, map[string]uint64{"port_xmit_discards": 1, "symbol_error": 2, "port_xmit_wait": 3}),
 				set(state.GroupHardware, map[string]uint64{
 					"local_ack_timeout_err": 4, "out_of_sequence": 5, "packet_seq_err": 6, "rnr_nak_retry_err": 7,
@@ -91,7 +81,7 @@ func TestOf(t *testing.T) {
 		// As leptonai/gpud has them in the tree of an H100 host.
 		"a ConnectX-7 with counters at their end": {
 			"mlx5",
-			join(
+			slices.Concat(
 				set(state.GroupPort, map[string]uint64{
 					"excessive_buffer_overrun_errors": 15, "link_downed": 255, "port_rcv_data": 205128687774249,
 					"port_rcv_errors": 14, "port_rcv_packets": 317548853677, "port_rcv_switch_relay_errors": 2,
@@ -121,7 +111,7 @@ func TestOf(t *testing.T) {
 		},
 		"bnxt_re with counters/": {
 			"bnxt_re",
-			join(
+			slices.Concat(
 				set(state.GroupPort, map[string]uint64{"port_rcv_data": 1, "port_xmit_discards": 2, "link_downed": 0, "port_xmit_wait": 0}),
 				set(state.GroupHardware, map[string]uint64{"rx_bytes": 7, "tx_roce_discards": 65538, "rx_cnp_pkts": 3, "active_qps": 4}),
 			),
@@ -130,40 +120,39 @@ func TestOf(t *testing.T) {
 			},
 		},
 	} {
-		if got := values(c.table, c.counters); !reflect.DeepEqual(got, c.want) {
+		if got := values(c.table, c.counters); !maps.Equal(got, c.want) {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
 	}
 }
 
-// TestSaturated makes sure that what is full feeds no metric, at the width that it has,
-// and that all else does.
+// TestSaturated verifies that only full counters, by their width, feed no metric.
 func TestSaturated(t *testing.T) {
+	port, driver := state.GroupPort, state.GroupHardware
 	for name, c := range map[string]struct {
 		table     string
 		counter   state.Counter
-		metric    string
 		saturated bool
 	}{
-		"8 bits":                  {"mlx5", state.Counter{Group: state.GroupPort, Name: "link_downed", Value: 255}, "rdma_port_link_downed_total", true},
-		"8 bits, not yet":         {"mlx5", state.Counter{Group: state.GroupPort, Name: "link_downed", Value: 254}, "rdma_port_link_downed_total", false},
-		"8 bits, above":           {"mlx5", state.Counter{Group: state.GroupPort, Name: "link_downed", Value: 256}, "rdma_port_link_downed_total", false},
-		"4 bits":                  {"mlx5", state.Counter{Group: state.GroupPort, Name: "excessive_buffer_overrun_errors", Value: 15}, "rdma_port_buffer_overrun_errors_total", true},
-		"15 of 16 bits":           {"mlx5", state.Counter{Group: state.GroupPort, Name: "symbol_error", Value: 15}, "rdma_port_symbol_errors_total", false},
-		"32 bits":                 {"mlx5", state.Counter{Group: state.GroupPort, Name: "port_xmit_wait", Value: math.MaxUint32}, "rdma_port_transmit_wait_ticks_total", true},
-		"64 bits":                 {"mlx5", state.Counter{Group: state.GroupPort, Name: "port_rcv_data", Value: math.MaxUint64}, "rdma_port_receive_bytes_total", true},
-		"32 bits of an old one":   {"", state.Counter{Group: state.GroupPort, Name: "port_rcv_data", Value: math.MaxUint32}, "rdma_port_receive_bytes_total", true},
-		"more than fits in bytes": {"mlx5", state.Counter{Group: state.GroupPort, Name: "port_rcv_data", Value: 1 << 62}, "rdma_port_receive_bytes_total", false},
-		"one that begins anew":    {"mlx5", state.Counter{Group: state.GroupHardware, Name: "out_of_sequence", Value: math.MaxUint32}, "rdma_port_out_of_sequence_packets_total", false},
-		"unreadable":              {"rxe", state.Counter{Group: state.GroupHardware, Name: "sent_pkts", Value: math.MaxUint64}, "rdma_port_transmit_packets_total", true},
-		"a priority":              {"mlx5", state.Counter{Group: state.GroupEthtool, Name: "pfc_requests_prio1", Value: math.MaxUint64}, "rdma_port_pfc_frames_sent_total", true},
+		"8 bits":                  {"mlx5", state.Counter{Group: port, Name: "link_downed", Value: 255}, true},
+		"8 bits, not yet":         {"mlx5", state.Counter{Group: port, Name: "link_downed", Value: 254}, false},
+		"8 bits, above":           {"mlx5", state.Counter{Group: port, Name: "link_downed", Value: 256}, false},
+		"4 bits":                  {"mlx5", state.Counter{Group: port, Name: "excessive_buffer_overrun_errors", Value: 15}, true},
+		"15 of 16 bits":           {"mlx5", state.Counter{Group: port, Name: "symbol_error", Value: 15}, false},
+		"32 bits":                 {"mlx5", state.Counter{Group: port, Name: "port_xmit_wait", Value: math.MaxUint32}, true},
+		"64 bits":                 {"mlx5", state.Counter{Group: port, Name: "port_rcv_data", Value: math.MaxUint64}, true},
+		"32 bits of an old one":   {"", state.Counter{Group: port, Name: "port_rcv_data", Value: math.MaxUint32}, true},
+		"more than fits in bytes": {"mlx5", state.Counter{Group: port, Name: "port_rcv_data", Value: 1 << 62}, false},
+		"one that wraps":          {"mlx5", state.Counter{Group: driver, Name: "out_of_sequence", Value: math.MaxUint32}, false},
+		"unreadable":              {"rxe", state.Counter{Group: driver, Name: "sent_pkts", Value: math.MaxUint64}, true},
+		"a priority":              {"mlx5", state.Counter{Group: state.GroupEthtool, Name: "pfc_requests_prio1", Value: math.MaxUint64}, true},
 	} {
 		if got := counters.Saturated(c.table, c.counter); got != c.saturated {
 			t.Errorf("%s: saturated %v, want %v", name, got, c.saturated)
 		}
-		told := len(counters.Values(c.table, "", []state.Counter{c.counter})) == 1
-		if want := !c.saturated && c.counter.Value != 1<<62; told != want {
-			t.Errorf("%s: %s is told: %v, want %v", name, c.metric, told, want)
+		feeds := len(counters.Values(c.table, "", []state.Counter{c.counter})) == 1
+		if want := !c.saturated && c.counter.Value != 1<<62; feeds != want {
+			t.Errorf("%s: feeds a metric: %v, want %v", name, feeds, want)
 		}
 	}
 	for name, c := range map[string]struct {
