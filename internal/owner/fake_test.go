@@ -1,6 +1,7 @@
 package owner_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -21,17 +22,10 @@ type host struct {
 func newHost(t *testing.T) host {
 	t.Helper()
 	dir := t.TempDir()
-	// The directories must be open to the test of missing rights.
-	for _, d := range []string{filepath.Dir(dir), dir} {
-		if err := os.Chmod(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
 	h := host{t, filepath.Join(dir, "proc"), filepath.Join(dir, "cgroup")}
-	for _, d := range []string{h.proc, h.cgroup} {
-		if err := os.Mkdir(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
+	// The directories must be open to the test of missing rights.
+	if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o755), os.Mkdir(h.proc, 0o755), os.Mkdir(h.cgroup, 0o755)); err != nil {
+		t.Fatal(err)
 	}
 	return h
 }
@@ -39,10 +33,7 @@ func newHost(t *testing.T) host {
 // write writes a file, with the directories that lead to it.
 func (h host) write(path, content string) {
 	h.t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		h.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -68,6 +59,15 @@ func (h host) reader() *owner.Reader {
 	return r
 }
 
+// identify identifies a process with these files, and with usual ones for the rest.
+func identify(t *testing.T, files map[string]string) (owner.Identity, error) {
+	t.Helper()
+	h := newHost(t)
+	h.process(7, map[string]string{"comm": "x\n", "status": fixture(t, "proc/status"), "cgroup": "0::/\n"})
+	h.process(7, files)
+	return h.reader().Identify(7)
+}
+
 // fixture returns a file of testdata.
 func fixture(t *testing.T, name string) string {
 	t.Helper()
@@ -84,8 +84,7 @@ func placed(t *testing.T, file, path string) string {
 	return strings.ReplaceAll(fixture(t, "cgroup/"+file), "PATH", path)
 }
 
-// withoutRights runs f in a thread that may only read what everyone may, also if
-// the tests run as root.
+// withoutRights runs f in a thread without rights, even if the tests run as root.
 func withoutRights(t *testing.T, f func()) {
 	t.Helper()
 	if os.Geteuid() != 0 {

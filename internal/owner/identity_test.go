@@ -10,8 +10,7 @@ import (
 	"rdma_exporter/internal/owner"
 )
 
-// TestIdentifyContainers places a process in the cgroup of each container, in each
-// form of /proc/PID/cgroup.
+// TestIdentifyContainers verifies each container's cgroup in each form of /proc/PID/cgroup.
 func TestIdentifyContainers(t *testing.T) {
 	status := fixture(t, "proc/status")
 	for _, file := range []string{"v2", "v1", "v1-without-rdma", "v1-rdma-not-joined", "hybrid", "hybrid-v2-not-joined", "hybrid-v2-at-root"} {
@@ -58,14 +57,10 @@ func TestIdentifyCgroup(t *testing.T) {
 		{"no last line break", "0::/x", "/x"},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			h := newHost(t)
-			h.process(7, map[string]string{"comm": "x\n", "status": fixture(t, "proc/status"), "cgroup": tt.cgroup})
-			got, err := h.reader().Identify(7)
-			if err != nil || got.Cgroup != tt.want {
-				t.Errorf("got %q, %v, want %q", got.Cgroup, err, tt.want)
-			}
-		})
+		got, err := identify(t, map[string]string{"cgroup": tt.cgroup})
+		if err != nil || got.Cgroup != tt.want {
+			t.Errorf("%s: got %q, %v, want %q", tt.name, got.Cgroup, err, tt.want)
+		}
 	}
 }
 
@@ -78,16 +73,14 @@ func TestIdentifyComm(t *testing.T) {
 		"\xff\xfe bytes\n": "\uFFFD bytes",
 		"(sd-pam)\n":       "(sd-pam)",
 	} {
-		h := newHost(t)
-		h.process(7, map[string]string{"comm": comm, "status": fixture(t, "proc/status"), "cgroup": "0::/\n"})
-		got, err := h.reader().Identify(7)
+		got, err := identify(t, map[string]string{"comm": comm})
 		if err != nil || got.Comm != want {
 			t.Errorf("%q: got %q, %v, want %q", comm, got.Comm, err, want)
 		}
 	}
 }
 
-// TestIdentifyStarted: when a process was started, whatever its name has in it.
+// TestIdentifyStarted verifies that the name of a process cannot change its start.
 func TestIdentifyStarted(t *testing.T) {
 	const numbers = " S 1 4242 4242 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 987654 1024 25 18446744073709551615 0"
 	for stat, want := range map[string]uint64{
@@ -98,9 +91,7 @@ func TestIdentifyStarted(t *testing.T) {
 		"nonsense\n":                                          0,
 		"7 (x)" + strings.Replace(numbers, "987654", "-1", 1): 0,
 	} {
-		h := newHost(t)
-		h.process(7, map[string]string{"comm": "x\n", "status": fixture(t, "proc/status"), "cgroup": "0::/\n", "stat": stat})
-		got, err := h.reader().Identify(7)
+		got, err := identify(t, map[string]string{"stat": stat})
 		if got.Started != want || (err == nil) != (want != 0) || errors.Is(err, owner.ErrGone) {
 			t.Errorf("%q: got %+v, %v", stat, got, err)
 		}
@@ -120,22 +111,14 @@ func TestIdentifyRefuses(t *testing.T) {
 		"no controller":   "4::/a\n",
 		"too long":        "0::/" + strings.Repeat("a", 1<<20) + "\n",
 	} {
-		t.Run(name, func(t *testing.T) {
-			h := newHost(t)
-			h.process(7, map[string]string{"comm": "x\n", "status": fixture(t, "proc/status"), "cgroup": cgroup})
-			got, err := h.reader().Identify(7)
-			if err == nil || errors.Is(err, owner.ErrGone) || got != (owner.Identity{}) {
-				t.Errorf("got %+v, %v", got, err)
-			}
-		})
-	}
-	t.Run("empty comm", func(t *testing.T) {
-		h := newHost(t)
-		h.process(7, map[string]string{"comm": "", "status": fixture(t, "proc/status"), "cgroup": "0::/\n"})
-		if _, err := h.reader().Identify(7); err == nil || errors.Is(err, owner.ErrGone) {
-			t.Errorf("got %v", err)
+		got, err := identify(t, map[string]string{"cgroup": cgroup})
+		if err == nil || errors.Is(err, owner.ErrGone) || got != (owner.Identity{}) {
+			t.Errorf("%s: got %+v, %v", name, got, err)
 		}
-	})
+	}
+	if _, err := identify(t, map[string]string{"comm": ""}); err == nil || errors.Is(err, owner.ErrGone) {
+		t.Errorf("an empty comm: %v", err)
+	}
 }
 
 func TestIdentifyMissing(t *testing.T) {
@@ -150,7 +133,7 @@ func TestIdentifyMissing(t *testing.T) {
 	if want := (owner.Identity{PID: 1, Comm: "x"}); err != nil || got != want {
 		t.Errorf("a kernel without cgroups: got %+v, %v, want %+v", got, err, want)
 	}
-	// 2 and 3 have lost their files, as a process does that ends meanwhile.
+	// 2 and 3 have lost their files, as processes that end.
 	for _, pid := range []int{2, 3, 4, 0, -1, 1 << 40} {
 		if _, err := r.Identify(pid); !errors.Is(err, owner.ErrGone) || errors.Is(err, fs.ErrPermission) {
 			t.Errorf("process %d: got %v, want ErrGone", pid, err)
@@ -161,24 +144,24 @@ func TestIdentifyMissing(t *testing.T) {
 func TestMissingRights(t *testing.T) {
 	status := fixture(t, "proc/status")
 	limits := fixture(t, "proc/limits")
-	chmod := func(path string) {
-		if err := os.Chmod(path, 0); err != nil {
-			t.Fatal(err)
-		}
-	}
 	h := newHost(t)
 	for pid := range 6 {
 		h.process(pid+1, map[string]string{"comm": "x\n", "status": status, "limits": limits, "cgroup": "0::/a\n"})
 	}
-	chmod(h.file(1, "comm"))
-	chmod(h.file(2, "cgroup"))
-	chmod(h.file(3, "comm"))
-	chmod(h.file(3, "cgroup"))
-	chmod(h.file(4, ""))
+	for _, path := range []string{
+		h.file(1, "comm"), h.file(2, "cgroup"), h.file(3, "comm"), h.file(3, "cgroup"), h.file(4, ""), h.file(5, "status"), h.file(6, "limits"),
+	} {
+		if err := os.Chmod(path, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
 	t.Cleanup(func() { _ = os.Chmod(h.file(4, ""), 0o755) })
-	chmod(h.file(5, "status"))
-	chmod(h.file(6, "limits"))
 	r := h.reader()
+	forbidden := func(call string, pid int, err error) {
+		if !errors.Is(err, fs.ErrPermission) || errors.Is(err, owner.ErrGone) {
+			t.Errorf("%s(%d): got %v, want fs.ErrPermission", call, pid, err)
+		}
+	}
 
 	withoutRights(t, func() {
 		for _, want := range []owner.Identity{{PID: 1, Cgroup: "/a"}, {PID: 2, Comm: "x"}, {PID: 5, Comm: "x", Cgroup: "/a"}} {
@@ -187,19 +170,16 @@ func TestMissingRights(t *testing.T) {
 			}
 		}
 		for _, pid := range []int{3, 4} {
-			if _, err := r.Identify(pid); !errors.Is(err, fs.ErrPermission) || errors.Is(err, owner.ErrGone) {
-				t.Errorf("Identify(%d): got %v, want fs.ErrPermission", pid, err)
-			}
+			_, err := r.Identify(pid)
+			forbidden("Identify", pid, err)
 		}
 		for _, pid := range []int{4, 5} {
-			if _, err := r.Process(pid); !errors.Is(err, fs.ErrPermission) || errors.Is(err, owner.ErrGone) {
-				t.Errorf("Process(%d): got %v, want fs.ErrPermission", pid, err)
-			}
+			_, err := r.Process(pid)
+			forbidden("Process", pid, err)
 		}
 		for _, pid := range []int{4, 5, 6} {
-			if _, err := r.Memlock(pid); !errors.Is(err, fs.ErrPermission) || errors.Is(err, owner.ErrGone) {
-				t.Errorf("Memlock(%d): got %v, want fs.ErrPermission", pid, err)
-			}
+			_, err := r.Memlock(pid)
+			forbidden("Memlock", pid, err)
 		}
 	})
 }

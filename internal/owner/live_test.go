@@ -34,8 +34,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// child locks memory, does what it is for, says so, and waits for the end of its
-// standard input.
+// child locks memory, prepares, prints ready, and waits for the end of its standard input.
 func child(prepare func()) {
 	memory, err := unix.Mmap(-1, 0, locked, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err == nil {
@@ -80,8 +79,7 @@ func endFirstThread() {
 	}
 }
 
-// start starts a child, and returns it and a function that ends it but does not
-// reap it.
+// start starts a child, and returns a function that ends it without reaping it.
 func start(t *testing.T, kind string) (cmd *exec.Cmd, end func()) {
 	t.Helper()
 	exe, err := os.Executable()
@@ -91,14 +89,8 @@ func start(t *testing.T, kind string) (cmd *exec.Cmd, end func()) {
 	cmd = exec.Command(exe)
 	cmd.Env = append(os.Environ(), childVariable+"="+kind)
 	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
+	stdout, err2 := cmd.StdoutPipe()
+	if err := errors.Join(err, err2, cmd.Start()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -109,6 +101,14 @@ func start(t *testing.T, kind string) (cmd *exec.Cmd, end func()) {
 		t.Fatalf("the child says %q, %v", line, err)
 	}
 	return cmd, func() { _ = stdin.Close() }
+}
+
+// callAll returns the errors of all calls for a process.
+func callAll(r *Reader, pid int) map[string]error {
+	_, process := r.Process(pid)
+	_, identify := r.Identify(pid)
+	_, memlock := r.Memlock(pid)
+	return map[string]error{"Process": process, "Identify": identify, "Memlock": memlock}
 }
 
 func realReader(t *testing.T) *Reader {
@@ -125,18 +125,15 @@ func TestSelf(t *testing.T) {
 	self := os.Getpid()
 
 	comm, err := os.ReadFile("/proc/self/comm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cgroup, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
+	cgroup, err2 := os.ReadFile("/proc/self/cgroup")
+	if err := errors.Join(err, err2); err != nil {
 		t.Fatal(err)
 	}
 	id, err := r.Identify(self)
 	if err != nil || id.PID != self || id.Comm+"\n" != string(comm) || !strings.Contains(string(cgroup), ":"+id.Cgroup+"\n") {
 		t.Errorf("got %+v, %v, of %s", id, err, cgroup)
 	}
-	// Whoever started it was started before, or in the same tick.
+	// The parent was started before, or in the same tick.
 	if parent, err := r.Identify(os.Getppid()); err == nil && (id.Started == 0 || parent.Started > id.Started) {
 		t.Errorf("started at %d, its parent at %d", id.Started, parent.Started)
 	}
@@ -239,14 +236,10 @@ func TestLife(t *testing.T) {
 			t.Errorf("%s of a process that has ended: got %v, want ErrGone", file, err)
 		}
 	}
-	if _, err := r.Identify(pid); !errors.Is(err, ErrGone) {
-		t.Errorf("Identify: got %v, want ErrGone", err)
-	}
-	if _, err := r.Memlock(pid); !errors.Is(err, ErrGone) {
-		t.Errorf("Memlock: got %v, want ErrGone", err)
-	}
-	if _, err := r.Process(pid); !errors.Is(err, ErrGone) {
-		t.Errorf("Process: got %v, want ErrGone", err)
+	for call, err := range callAll(r, pid) {
+		if !errors.Is(err, ErrGone) {
+			t.Errorf("%s: got %v, want ErrGone", call, err)
+		}
 	}
 }
 
@@ -261,7 +254,7 @@ func TestFirstThreadEnded(t *testing.T) {
 	}
 }
 
-// TestHidden checks that a process that /proc hides is not taken for dead.
+// TestHidden verifies that a process that /proc hides is not taken for dead.
 func TestHidden(t *testing.T) {
 	dir := t.TempDir()
 	var r *Reader
@@ -276,23 +269,18 @@ func TestHidden(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := r.Process(os.Getpid()); !errors.Is(err, ErrGone) {
-			t.Errorf("what is no /proc of this system was taken for one: %v", err)
+			t.Errorf("a directory was taken for this system's /proc: %v", err)
 		}
 	}
 	r.alive = answersSignals
-	for _, call := range []func() error{
-		func() error { _, err := r.Process(os.Getpid()); return err },
-		func() error { _, err := r.Identify(os.Getpid()); return err },
-		func() error { _, err := r.Memlock(os.Getpid()); return err },
-	} {
-		if err := call(); !errors.Is(err, fs.ErrPermission) || errors.Is(err, ErrGone) {
-			t.Errorf("got %v, want fs.ErrPermission", err)
+	for call, err := range callAll(r, os.Getpid()) {
+		if !errors.Is(err, fs.ErrPermission) || errors.Is(err, ErrGone) {
+			t.Errorf("%s: got %v, want fs.ErrPermission", call, err)
 		}
 	}
 }
 
-// TestAnswersSignals checks the threads that kill(2) is asked about, which are not
-// always the first of a process.
+// TestAnswersSignals verifies that any thread can be asked about.
 func TestAnswersSignals(t *testing.T) {
 	entries, err := os.ReadDir("/proc/self/task")
 	if err != nil {
@@ -322,17 +310,12 @@ func TestAnswersSignals(t *testing.T) {
 	}
 }
 
-// TestPipe checks that a pipe in place of a file is not waited for.
+// TestPipe verifies that a pipe in place of a file does not block.
 func TestPipe(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Mkdir(dir+"/7", 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Mkfifo(dir+"/7/status", 0o644); err != nil {
-		t.Fatal(err)
-	}
-	r, err := New(dir, dir)
-	if err != nil {
+	err := errors.Join(os.Mkdir(dir+"/7", 0o755), unix.Mkfifo(dir+"/7/status", 0o644))
+	r, err2 := New(dir, dir)
+	if err := errors.Join(err, err2); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Process(7); !errors.Is(err, errEmpty) {

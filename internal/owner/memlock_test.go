@@ -18,16 +18,22 @@ func TestMemlock(t *testing.T) {
 		}
 		return strings.Replace(limits, "1073741824", soft, 1)
 	}
+	both := owner.Memlock{Pinned: 262148 << 10, Locked: 64 << 10, Limit: 1 << 30}
+	limited := func(limit int64) owner.Memlock {
+		m := both
+		m.Limit = limit
+		return m
+	}
 	tests := []struct {
 		name           string
 		status, limits string
 		threads        map[string]string
 		want           owner.Memlock
 	}{
-		{"pinned and locked", status, limits, nil, owner.Memlock{Pinned: 262148 << 10, Locked: 64 << 10, Limit: 1 << 30}},
-		{"unlimited", status, fixture(t, "proc/limits-unlimited"), nil, owner.Memlock{Pinned: 262148 << 10, Locked: 64 << 10, Limit: -1}},
-		{"nothing allowed", status, limit("0"), nil, owner.Memlock{Pinned: 262148 << 10, Locked: 64 << 10}},
-		{"more than fits", status, limit("18446744073709551614"), nil, owner.Memlock{Pinned: 262148 << 10, Locked: 64 << 10, Limit: math.MaxInt64}},
+		{"pinned and locked", status, limits, nil, both},
+		{"unlimited", status, fixture(t, "proc/limits-unlimited"), nil, limited(-1)},
+		{"nothing allowed", status, limit("0"), nil, limited(0)},
+		{"more than fits", status, limit("18446744073709551614"), nil, limited(math.MaxInt64)},
 		{
 			"thread of the kernel", fixture(t, "proc/status-kernel"), limits,
 			map[string]string{"task/88/status": fixture(t, "proc/status-kernel")},
@@ -39,17 +45,10 @@ func TestMemlock(t *testing.T) {
 				"task/4242/status": fixture(t, "proc/status-zombie"), "task/4243/stat": "gone meanwhile",
 				"task/4245/status": fixture(t, "proc/status-thread"),
 			},
-			owner.Memlock{Pinned: 262148 << 10, Locked: 64 << 10, Limit: 1 << 30},
+			both,
 		},
-		{
-			"all threads end meanwhile", fixture(t, "proc/status-zombie"), limits,
-			map[string]string{"task/4242/stat": "gone meanwhile"},
-			owner.Memlock{Limit: 1 << 30},
-		},
-		{
-			"a name that looks like a line", strings.Replace(status, "ib_write_bw", `x\nVmPin:\t9 kB`, 1), limits, nil,
-			owner.Memlock{Pinned: 262148 << 10, Locked: 64 << 10, Limit: 1 << 30},
-		},
+		{"all threads end", fixture(t, "proc/status-zombie"), limits, map[string]string{"task/4242/stat": "removed"}, owner.Memlock{Limit: 1 << 30}},
+		{"a name that looks like a line", strings.Replace(status, "ib_write_bw", `x\nVmPin:\t9 kB`, 1), limits, nil, both},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

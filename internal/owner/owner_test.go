@@ -2,6 +2,7 @@ package owner_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,34 +27,21 @@ func TestNewRefuses(t *testing.T) {
 }
 
 func TestSeesAllPIDs(t *testing.T) {
-	tests := []struct {
-		target string
-		want   bool
-		fails  bool
-	}{
-		{target: "pid:[4026531836]", want: true},
-		{target: "pid:[4026532617]"},
-		{target: "pid:[4026531837]"},
-		{target: "net:[4026531836]", fails: true},
-		{target: "pid:[4026531836", fails: true},
-		{target: "pid:[]", fails: true},
-		{target: "pid:[-1]", fails: true},
-		{target: "", fails: true},
-	}
-	for _, tt := range tests {
-		t.Run(tt.target, func(t *testing.T) {
-			h := newHost(t)
-			if tt.target != "" {
-				h.write(filepath.Join(h.proc, "self/ns/x"), "")
-				if err := os.Symlink(tt.target, filepath.Join(h.proc, "self/ns/pid")); err != nil {
-					t.Fatal(err)
-				}
+	for target, want := range map[string]string{
+		"pid:[4026531836]": "true", "pid:[4026532617]": "false", "pid:[4026531837]": "false",
+		"net:[4026531836]": "error", "pid:[4026531836": "error", "pid:[]": "error", "pid:[-1]": "error", "absent": "error",
+	} {
+		h := newHost(t)
+		h.write(filepath.Join(h.proc, "self/ns/x"), "")
+		if target != "absent" {
+			if err := os.Symlink(target, filepath.Join(h.proc, "self/ns/pid")); err != nil {
+				t.Fatal(err)
 			}
-			got, err := h.reader().SeesAllPIDs()
-			if got != tt.want || (err != nil) != tt.fails {
-				t.Errorf("got %v, %v", got, err)
-			}
-		})
+		}
+		got, err := h.reader().SeesAllPIDs()
+		if err != nil && (want != "error" || got) || err == nil && fmt.Sprint(got) != want {
+			t.Errorf("%s: got %v, %v, want %s", target, got, err, want)
+		}
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 const scope = "/kubepods.slice/kubepods-pod" + uid1_ + ".slice/crio-" + id1 + ".scope"
 
-// uses is what the fixtures say.
+// uses are those in the fixtures.
 func uses() []owner.CgroupUse {
 	return []owner.CgroupUse{
 		{Device: "mlx5_0", Resource: "hca_handle", Current: 2, Limit: -1},
@@ -26,8 +26,7 @@ func uses() []owner.CgroupUse {
 	}
 }
 
-// layouts are where the controller is mounted below cgroupRoot, and the file that
-// shows it.
+// layouts are the mount points of the controller below cgroupRoot, with the file that shows it.
 func layouts() map[string]struct{ mount, witness string } {
 	return map[string]struct{ mount, witness string }{
 		"v1":     {"rdma", "rdma/cgroup.procs"},
@@ -93,8 +92,8 @@ func TestRDMAControllerAbsent(t *testing.T) {
 	}
 }
 
-// TestRDMAControllerOneHierarchy checks that a cgroup of the same name in the
-// hierarchy that does not have the controller is not asked.
+// TestRDMAControllerOneHierarchy verifies that a cgroup of the same name in another hierarchy is not
+// read.
 func TestRDMAControllerOneHierarchy(t *testing.T) {
 	h := newHost(t)
 	h.write(filepath.Join(h.cgroup, "unified/cgroup.controllers"), "")
@@ -121,7 +120,7 @@ func TestRDMAControllerFiles(t *testing.T) {
 	}{
 		{name: "no devices"},
 		{
-			name: "only in use", current: "a hca_handle=1 \n", limits: "",
+			name: "only in use", current: "a hca_handle=1 \n",
 			want: []owner.CgroupUse{{Device: "a", Resource: "hca_handle", Current: 1, Limit: -1}},
 		},
 		{
