@@ -43,20 +43,19 @@ func TestValidateAccepts(t *testing.T) {
 	}
 }
 
-// hosted is a host that changes, looked at by a Judge with a clock.
+// hosted is a host that changes, with an Evaluator and a clock.
 type hosted struct {
-	judge *health.Evaluator
-	// config is that of the judge.
-	config   health.Config
-	at       time.Time
-	snapshot *state.Snapshot
-	found    map[string][]health.Finding
+	evaluator *health.Evaluator
+	config    health.Config
+	at        time.Time
+	snapshot  *state.Snapshot
+	found     map[string][]health.Finding
 }
 
 func newHosted(past health.History, accept ...health.Accept) *hosted {
 	h := &hosted{at: apitest.Now(), snapshot: &state.Snapshot{Ready: true}, found: make(map[string][]health.Finding)}
 	h.config = health.Config{Accept: accept, Now: func() time.Time { return h.at }}
-	h.judge = health.NewFinder(h.config, past, func(d *state.DeviceState) []health.Finding { return h.found[d.Name] })
+	h.evaluator = health.NewFinder(h.config, past, func(d *state.DeviceState) []health.Finding { return h.found[d.Name] })
 	return h
 }
 
@@ -81,10 +80,9 @@ func (h *hosted) devices() []state.DeviceState {
 	return h.snapshot.Devices
 }
 
-// after is how the host is judged so much later.
 func (h *hosted) after(d time.Duration) *health.Host {
 	h.at = h.at.Add(d)
-	return h.judge.Evaluate(h.snapshot)
+	return h.evaluator.Evaluate(h.snapshot)
 }
 
 func port(n string) health.Finding {
@@ -95,8 +93,6 @@ func broken(contract string) health.Finding {
 	return health.Finding{Kind: health.FindingContract, Severity: health.SeverityCritical, Subject: contract, Message: "Broken."}
 }
 
-// TestAccepted: what is accepted is told last, with its reason, and is no trouble of the
-// device or of the host.
 func TestAccepted(t *testing.T) {
 	h := newHosted(health.History{}, health.Accept{Finding: health.FindingContract, Contract: "notify_any", Device: "mlx5_[01]", Reason: "known", Until: "2026-03-31"}).
 		has("mlx5_0", broken("notify_any")).has("mlx5_1", broken("notify_any"), port("1")).has("mlx5_10", broken("notify_any"))
@@ -132,8 +128,6 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// TestAcceptanceEnds: from one moment to the next it accepts nothing, though nothing else
-// has changed, and says so.
 func TestAcceptanceEnds(t *testing.T) {
 	h := newHosted(health.History{}, health.Accept{Finding: health.FindingPortDown, Reason: "spare", Until: "2026-03-01"}).has("a", port("1"))
 	if host := h.after(12*time.Hour - time.Second); host.At(h.at) != health.OK || host.Findings != nil {
@@ -152,7 +146,7 @@ func TestAcceptanceEnds(t *testing.T) {
 	}
 }
 
-// TestAcceptanceOfAConsequence: what comes of another root is there all the same.
+// TestAcceptanceOfAConsequence verifies that an acceptance that matches a consequence is not unused.
 func TestAcceptanceOfAConsequence(t *testing.T) {
 	hangs := health.Finding{
 		Kind: health.FindingStuck, Severity: health.SeverityCritical, Subject: "pid 7", Message: "Stuck.", Consequences: []health.Finding{broken("notify_any")},
@@ -165,8 +159,7 @@ func TestAcceptanceOfAConsequence(t *testing.T) {
 	}
 }
 
-// TestAcceptanceUnused: one that matches nothing is told once all is known, and one that
-// did match, not as soon as a finding is gone for a moment.
+// TestAcceptanceUnused verifies that an acceptance is unused once everything is known, and not while a finding may be flapping.
 func TestAcceptanceUnused(t *testing.T) {
 	unused := func(host *health.Host) (subjects []string) {
 		for _, f := range host.Findings {
@@ -199,14 +192,12 @@ func TestAcceptanceUnused(t *testing.T) {
 	}
 }
 
-// TestConfigure: another configuration holds from the next look on, and since when
-// something is there stays.
 func TestConfigure(t *testing.T) {
 	h := newHosted(health.History{}).has("a", port("1"))
 	before := h.after(0)
 	c := h.config
 	c.Accept = []health.Accept{{Finding: health.FindingPortDown, Reason: "spare"}}
-	h.judge.Configure(c)
+	h.evaluator.Configure(c)
 	after := h.after(time.Hour)
 	if before.At(h.at) != health.Warning || after.At(h.at) != health.OK {
 		t.Errorf("before %s, after %s", before.At(h.at), after.At(h.at))
@@ -216,10 +207,10 @@ func TestConfigure(t *testing.T) {
 	}
 	strict := health.Default()
 	strict.QPErrors = 1 << 20
-	judge := newEvaluator()
+	evaluator := newEvaluator()
 	s := &state.Snapshot{Devices: []state.DeviceState{*trouble()}}
 	has := func() (found bool) {
-		for _, f := range judge.Evaluate(s).Devices[0].Findings {
+		for _, f := range evaluator.Evaluate(s).Devices[0].Findings {
 			found = found || f.Kind == health.FindingQPError
 		}
 		return found
@@ -227,7 +218,7 @@ func TestConfigure(t *testing.T) {
 	if !has() {
 		t.Fatal("there are no queue pairs in error")
 	}
-	if judge.Configure(strict); has() {
+	if evaluator.Configure(strict); has() {
 		t.Error("the threshold of before holds")
 	}
 }

@@ -100,7 +100,6 @@ func compare(t *testing.T, got []health.Finding, kind health.Kind, wanted ...wan
 	}
 }
 
-// What is not known is not judged.
 func TestNothing(t *testing.T) {
 	for name, s := range map[string]*state.DeviceState{
 		"no device":              nil,
@@ -316,7 +315,6 @@ func TestMemlock(t *testing.T) {
 	}
 }
 
-// Memory in place has thresholds of its own.
 func TestMemlockThresholds(t *testing.T) {
 	thresholds := health.Default()
 	thresholds.MemlockNearLimit = health.Levels{Warning: 0.1, Critical: 0.2}
@@ -325,7 +323,6 @@ func TestMemlockThresholds(t *testing.T) {
 		want{health.SeverityCritical, "pid 8 (trainer)", nil, nil}, want{health.SeverityWarning, "pid 7 (trainer)", nil, nil})
 }
 
-// Orphans are claimed where all processes can be seen, and once they are old enough.
 func TestOrphaned(t *testing.T) {
 	dev := func(visible bool, age time.Duration, ownerless ...state.TypeCount) *state.DeviceState {
 		s := device(state.Inventory{PIDsVisible: visible, Ownerless: ownerless})
@@ -372,7 +369,7 @@ func TestOrphaned(t *testing.T) {
 	})
 }
 
-// What is left of the exporter's own children is of nobody, and yet no orphan.
+// TestOrphanedBesideLeaked verifies that objects leaked by children of the exporter do not count as orphans.
 func TestOrphanedBesideLeaked(t *testing.T) {
 	s := device(state.Inventory{PIDsVisible: true, Ownerless: []state.TypeCount{{Type: "qp", Objects: 37}, {Type: "pd", Objects: 2}}})
 	s.Resources.OrphanedSince = taken().Add(-time.Hour)
@@ -394,12 +391,11 @@ func TestOrphanedBesideLeaked(t *testing.T) {
 		}
 		check(t, s, health.Default(), health.FindingOrphaned, wanted...)
 	}
-	// Where the owners are out of sight, nobody can tell them apart.
+	// With invisible owners they cannot be distinguished.
 	s.Resources.Leaked, s.Resources.Inventory.PIDsVisible = []state.Leaked{{Type: "qp", Objects: 30}}, false
 	check(t, s, health.Default(), health.FindingPIDsInvisible, want{health.SeverityInfo, "owners", []string{"39 objects (37 qp, 2 pd)"}, nil})
 }
 
-// What is left of the exporter's own children is a warning until it has lasted.
 func TestLeaked(t *testing.T) {
 	left := func(all ...state.Leaked) *state.DeviceState {
 		s := device(state.Inventory{})
@@ -423,7 +419,6 @@ func TestLeaked(t *testing.T) {
 		want{health.SeverityCritical, subject, []string{"4 objects (3 mr, 1 qp)", "since 2026-03-01 11:00:00 UTC, for 1 h"}, nil})
 }
 
-// What was refused is told by type and errno, whichever kind of run was refused it.
 func TestUndestroyed(t *testing.T) {
 	cq, pd := state.Undestroyed{Type: "cq", Errno: "EBUSY", Attempts: 3}, state.Undestroyed{Type: "pd", Errno: "EBUSY", Attempts: 7}
 	run := func(objects ...state.Undestroyed) *state.Run { return &state.Run{Undestroyed: objects} }
@@ -448,7 +443,6 @@ func TestUndestroyed(t *testing.T) {
 	check(t, vanished, health.Default(), kind)
 }
 
-// Children that do not end are told of, of a device that vanished as well.
 func TestStuck(t *testing.T) {
 	for _, present := range []bool{true, false} {
 		s := &state.DeviceState{
@@ -573,7 +567,6 @@ func TestIncomplete(t *testing.T) {
 		s := last(state.OutcomeFailed)
 		s.Resources.Taken = s.Resources.Last.Started
 		check(t, s, health.Default(), kind, want{w, "the inventory", []string{"still produced an inventory"}, nil})
-		// One that says itself where it is not complete is not told of twice.
 		s.Resources.Inventory.Incomplete = []state.Incomplete{{Type: "qp", Reason: state.IncompleteTimeout}}
 		check(t, s, health.Default(), kind, want{w, "qp", nil, nil})
 	})
@@ -592,8 +585,6 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// Of many findings of one kind the worst are told, and how many others there are; no
-// kind drives out another.
 func TestBound(t *testing.T) {
 	const owners = 100
 	s := trouble()
@@ -622,7 +613,6 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// Of contracts more are told, and of all kinds together as many as can be read.
 func TestBoundOfAll(t *testing.T) {
 	s := trouble()
 	violate := func(n int) {
@@ -663,7 +653,6 @@ func TestBoundOfAll(t *testing.T) {
 	}
 }
 
-// Sums that are too large stop at the largest number.
 func TestOverflow(t *testing.T) {
 	s := device(state.Inventory{Objects: []state.ObjectCount{
 		{Type: "qp", Owner: state.OwnerUser, Objects: math.MaxInt64}, {Type: "qp", Owner: state.OwnerKernel, Objects: math.MaxInt64},

@@ -12,7 +12,6 @@ import (
 	"rdma_exporter/internal/health"
 )
 
-// Each key that cannot be used is named, and nothing else.
 func TestValidate(t *testing.T) {
 	for _, tc := range []struct {
 		name   string

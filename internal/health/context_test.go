@@ -14,12 +14,12 @@ import (
 func TestWitnesses(t *testing.T) {
 	objects := []state.TypeCount{{Type: "qp", Objects: 3}}
 	trainer := state.Owner{PID: 4711, Comm: "trainer", ContainerID: container, PodUID: pod, Objects: objects, Contexts: []uint32{5, 6}}
-	look := func(judge *health.Evaluator, after time.Duration, i state.Inventory, leaked ...state.LeakedBy) *health.Device {
+	look := func(evaluator *health.Evaluator, after time.Duration, i state.Inventory, leaked ...state.LeakedBy) *health.Device {
 		i.Index, i.PIDsVisible = 1, true
 		d := device(i)
 		d.Resources.Taken = taken().Add(after)
 		d.Resources.OrphanedSince, d.Resources.LeakedBy = taken().Add(-time.Hour), leaked
-		return judge.Evaluate(&state.Snapshot{Ready: true, Devices: []state.DeviceState{*d}}).Devices[0]
+		return evaluator.Evaluate(&state.Snapshot{Ready: true, Devices: []state.DeviceState{*d}}).Devices[0]
 	}
 	says := func(d *health.Device) string {
 		var all []string
@@ -30,13 +30,13 @@ func TestWitnesses(t *testing.T) {
 	}
 	orphaned := state.Inventory{Ownerless: objects, Orphans: []state.Orphan{{Context: 5, Objects: objects}, {Context: 9, Objects: []state.TypeCount{{Type: "pd", Objects: 1}}}}}
 
-	judge := newEvaluator()
-	if d := look(judge, 0, state.Inventory{Owners: []state.Owner{trainer}}); len(d.Leftover) != 0 {
+	evaluator := newEvaluator()
+	if d := look(evaluator, 0, state.Inventory{Owners: []state.Owner{trainer}}); len(d.Leftover) != 0 {
 		t.Errorf("left of what is in use: %+v", d.Leftover)
 	}
-	look(judge, time.Minute, state.Inventory{Owners: []state.Owner{trainer}})
-	judge = health.New(health.Default(), judge.History())
-	d := look(judge, 2*time.Minute, orphaned)
+	look(evaluator, time.Minute, state.Inventory{Owners: []state.Owner{trainer}})
+	evaluator = health.New(health.Default(), evaluator.History())
+	d := look(evaluator, 2*time.Minute, orphaned)
 	if len(d.Leftover) != 2 || d.Leftover[0].PID != 4711 || d.Leftover[0].PodUID != pod || !d.Leftover[0].First.Equal(taken()) || !d.Leftover[0].Last.Equal(taken().Add(time.Minute)) ||
 		!d.Leftover[0].LeftFirst.Equal(taken().Add(2*time.Minute)) || d.Leftover[1].PID != 0 || !d.Leftover[1].First.IsZero() {
 		t.Errorf("left: %+v", d.Leftover)
@@ -45,28 +45,28 @@ func TestWitnesses(t *testing.T) {
 	if got := says(d); !strings.Contains(got, want) {
 		t.Errorf("the findings say %s", got)
 	}
-	d = look(judge, time.Hour, state.Inventory{})
+	d = look(evaluator, time.Hour, state.Inventory{})
 	if len(d.Leftover) != 2 || !d.Leftover[0].LeftLast.Equal(taken().Add(2*time.Minute)) || strings.Contains(says(d), "They belonged to") {
 		t.Errorf("gone: %+v; %s", d.Leftover, says(d))
 	}
-	// Whoever opens a device that had none is somebody else's.
+	// The context has a new owner.
 	again := trainer
 	again.PID, again.Contexts = 4712, []uint32{5}
-	if d := look(judge, 2*time.Hour, state.Inventory{Owners: []state.Owner{again}}); len(d.Leftover) != 1 || d.Leftover[0].Context.ID != 9 {
+	if d := look(evaluator, 2*time.Hour, state.Inventory{Owners: []state.Owner{again}}); len(d.Leftover) != 1 || d.Leftover[0].Context.ID != 9 {
 		t.Errorf("in use again: %+v", d.Leftover)
 	}
-	if d := look(judge, 25*time.Hour, state.Inventory{}); len(d.Leftover) != 0 || len(judge.History().ContextHistories["rxe0"]) != 1 {
-		t.Errorf("a day later: %+v, %+v", d.Leftover, judge.History().ContextHistories)
+	if d := look(evaluator, 25*time.Hour, state.Inventory{}); len(d.Leftover) != 0 || len(evaluator.History().ContextHistories["rxe0"]) != 1 {
+		t.Errorf("a day later: %+v, %+v", d.Leftover, evaluator.History().ContextHistories)
 	}
 
-	// What a child of the exporter left is known as such, even when nobody looks for it.
-	judge = newEvaluator()
+	// A child of the exporter has left the objects.
+	evaluator = newEvaluator()
 	by := state.LeakedBy{Context: state.Context{Index: 1, ID: 5}, Kind: state.KindProbe, Started: taken(), Outcome: state.OutcomeTimeout, Verb: "ibv_destroy_cq", Objects: objects}
-	d = look(judge, time.Minute, orphaned, by)
+	d = look(evaluator, time.Minute, orphaned, by)
 	if len(d.Leftover) != 2 || d.Leftover[0].Run != "probe run, timeout in ibv_destroy_cq" || strings.Contains(says(d), "They belonged to") {
 		t.Errorf("left: %+v; %s", d.Leftover, says(d))
 	}
-	if got := says(look(judge, 2*time.Minute, orphaned)); !strings.Contains(got, "They belonged to a child of the exporter (probe run, timeout in ibv_destroy_cq)") {
+	if got := says(look(evaluator, 2*time.Minute, orphaned)); !strings.Contains(got, "They belonged to a child of the exporter (probe run, timeout in ibv_destroy_cq)") {
 		t.Errorf("the findings say %s", got)
 	}
 
@@ -76,14 +76,14 @@ func TestWitnesses(t *testing.T) {
 		many.Owners = append(many.Owners, state.Owner{PID: int(n + 1), Contexts: []uint32{100 + n}})
 	}
 	many.Orphans = orphaned.Orphans
-	judge = newEvaluator()
-	if d := look(judge, 0, many); len(d.Leftover) != 2 || len(judge.History().ContextHistories["rxe0"]) != health.MaxContextHistories {
-		t.Errorf("%d are remembered, and %+v", len(judge.History().ContextHistories["rxe0"]), d.Leftover)
+	evaluator = newEvaluator()
+	if d := look(evaluator, 0, many); len(d.Leftover) != 2 || len(evaluator.History().ContextHistories["rxe0"]) != health.MaxContextHistories {
+		t.Errorf("%d are remembered, and %+v", len(evaluator.History().ContextHistories["rxe0"]), d.Leftover)
 	}
 	// Of another device of the same name nothing is known.
 	other := orphaned
-	judge = health.New(health.Default(), health.History{ContextHistories: map[string][]health.ContextHistory{"rxe0": {{Context: state.Context{Index: 2, ID: 5}, PID: 1, First: taken(), Last: taken()}}}})
-	if d := look(judge, 0, other); d.Leftover[0].PID != 0 {
+	evaluator = health.New(health.Default(), health.History{ContextHistories: map[string][]health.ContextHistory{"rxe0": {{Context: state.Context{Index: 2, ID: 5}, PID: 1, First: taken(), Last: taken()}}}})
+	if d := look(evaluator, 0, other); d.Leftover[0].PID != 0 {
 		t.Errorf("left: %+v", d.Leftover)
 	}
 }

@@ -77,8 +77,6 @@ func TestCatalogue(t *testing.T) {
 	}
 }
 
-// TestEveryFinding makes sure that each entry can be found with each of its
-// severities, and no others, and that what is found says what the catalogue does.
 func TestEveryFinding(t *testing.T) {
 	hidden := device(state.Inventory{Ownerless: []state.TypeCount{{Type: "qp", Objects: 1}}})
 	failed := device(state.Inventory{}, state.Limit{Name: "max_qp", Value: 100})
@@ -168,8 +166,6 @@ func whole(t *testing.T, f health.Finding) {
 	}
 }
 
-// TestPlaceholders makes sure that the words in braces are all known, used, and
-// replaced in what is found.
 func TestPlaceholders(t *testing.T) {
 	unused := placeholders()
 	for _, e := range health.Catalogue() {
@@ -196,7 +192,6 @@ func TestPlaceholders(t *testing.T) {
 	}
 }
 
-// TestDocs compares docs/reference/findings.md with the catalogue.
 func TestDocs(t *testing.T) {
 	golden.Check(t, "../../docs/reference/findings.md", docs())
 }
@@ -294,7 +289,9 @@ are not shown. A vanished device only has findings about stuck child processes, 
 	}
 
 	d := health.Default()
-	levels := func(l health.Levels) string { return fmt.Sprintf("`{warning: %v, critical: %v}`", l.Warning, l.Critical) }
+	levels := func(l health.Levels) string {
+		return fmt.Sprintf("`{warning: %v, critical: %v}`", l.Warning, l.Critical)
+	}
 	b.WriteString(`
 ## Thresholds
 
@@ -336,8 +333,6 @@ func unique[T comparable](values *[]T, order []T) {
 	*values = slices.Compact(*values)
 }
 
-// TestDocsURL makes sure that what to do names each document by its URL where that is
-// known, and that no name from outside is taken for one. No other text names a document.
 func TestDocsURL(t *testing.T) {
 	const document, url = "docs/reference/contracts.md", "https://git.example/docs/"
 	c := health.Default()

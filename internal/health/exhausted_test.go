@@ -10,21 +10,20 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// exhausting is a device of which queue pairs are refused, looked at by a Judge.
+// exhausting is a device that refuses queue pairs, with an Evaluator.
 type exhausting struct {
-	t     *testing.T
-	judge *health.Evaluator
-	dev   state.DeviceState
+	t         *testing.T
+	evaluator *health.Evaluator
+	dev       state.DeviceState
 }
 
 func newExhausting(t *testing.T, past health.History) *exhausting {
 	dev := *device(state.Inventory{}, state.Limit{Name: "max_qp", Value: 262144})
 	dev.Info.Firmware = "22.39"
-	return &exhausting{t: t, judge: health.New(health.Default(), past), dev: dev}
+	return &exhausting{t: t, evaluator: health.New(health.Default(), past), dev: dev}
 }
 
-// run is a run of the probes at a moment, which is refused while there are so many queue
-// pairs; of 0 it is not.
+// run adds a probe run that was refused at a number of queue pairs. Zero means it was not.
 func (e *exhausting) run(after time.Duration, objects int64) {
 	e.dev.Last = &state.Run{Kind: state.KindProbe, Started: taken().Add(after), Outcome: state.OutcomeOK, Info: e.dev.Info}
 	if objects > 0 {
@@ -40,11 +39,10 @@ func (e *exhausting) inventory(after time.Duration, objects int64) {
 	e.dev.Resources = &r
 }
 
-// want judges the device: how many queue pairs it had when it had no more to give, 0 for
-// unknown; and the severity of the finding about that, with a part of what it says.
+// want compares the number of objects at the refusal and the finding. Zero means that none applies.
 func (e *exhausting) want(what string, objects int64, severity health.Severity, says string) {
 	e.t.Helper()
-	d := e.judge.Evaluate(&state.Snapshot{Ready: true, Devices: []state.DeviceState{e.dev}}).Devices[0]
+	d := e.evaluator.Evaluate(&state.Snapshot{Ready: true, Devices: []state.DeviceState{e.dev}}).Devices[0]
 	got := int64(0)
 	for _, x := range d.Exhausted {
 		got += x.Objects
@@ -63,8 +61,6 @@ func (e *exhausting) want(what string, objects int64, severity health.Severity, 
 	}
 }
 
-// TestExhausted: what a device had no more of is learned when it refuses, told while it
-// matters, and forgotten when it cannot be so any more.
 func TestExhausted(t *testing.T) {
 	e := newExhausting(t, health.History{})
 	e.run(0, 0)
@@ -83,7 +79,7 @@ func TestExhausted(t *testing.T) {
 	e.want("a day later", 3900, "", "")
 	e.inventory(26*time.Hour, 3899)
 	e.want("near again", 3900, health.SeverityWarning, "")
-	kept := e.judge.History()
+	kept := e.evaluator.History()
 	e.inventory(27*time.Hour, 3901)
 	e.want("there are more", 0, "", "")
 	e.inventory(28*time.Hour, 3899)
@@ -96,13 +92,12 @@ func TestExhausted(t *testing.T) {
 	e.dev.Info = &state.Device{Firmware: "22.40", Limits: e.dev.Info.Limits}
 	e.run(29*time.Hour, 0)
 	e.want("of another firmware", 0, "", "")
-	if past := e.judge.History(); reflect.DeepEqual(past.Exhausted, kept.Exhausted) || len(kept.Exhausted["rxe0"]) != 1 {
+	if past := e.evaluator.History(); reflect.DeepEqual(past.Exhausted, kept.Exhausted) || len(kept.Exhausted["rxe0"]) != 1 {
 		t.Errorf("kept %v, and then %v", kept.Exhausted, past.Exhausted)
 	}
 }
 
-// TestExhaustedOfAnotherAdapter: where one ended says nothing of another that has its name
-// and its firmware.
+// TestExhaustedOfAnotherAdapter verifies that a refusal does not apply to another adapter with the same name and firmware.
 func TestExhaustedOfAnotherAdapter(t *testing.T) {
 	const guid, other = "5254:00ff:fe12:3456", "5254:00ff:fe12:9999"
 	e := newExhausting(t, health.History{})
@@ -111,7 +106,7 @@ func TestExhaustedOfAnotherAdapter(t *testing.T) {
 	e.want("refused", 4000, health.SeverityCritical, "4000")
 	unknown := *e.dev.Info
 	unknown.NodeGUID = ""
-	kept := e.judge.History()
+	kept := e.evaluator.History()
 	for _, tc := range []struct {
 		what string
 		info state.Device
@@ -132,8 +127,6 @@ func TestExhaustedOfAnotherAdapter(t *testing.T) {
 	}
 }
 
-// TestExhaustedForAWhile: a device that refused everything and gives objects again has not
-// ended at the few that there were.
 func TestExhaustedForAWhile(t *testing.T) {
 	e := newExhausting(t, health.History{})
 	e.run(0, 1)
@@ -148,7 +141,6 @@ func TestExhaustedForAWhile(t *testing.T) {
 	e.want("later", 0, "", "")
 }
 
-// TestExhaustedByContracts: a contract run learns it, too, once.
 func TestExhaustedByContracts(t *testing.T) {
 	e := newExhausting(t, health.History{})
 	e.run(0, 0)

@@ -30,7 +30,7 @@ func holder(pid int, comm, kind string, objects int64) state.Owner {
 	return state.Owner{PID: pid, Comm: comm, Objects: []state.TypeCount{{Type: kind, Objects: objects}}}
 }
 
-// pinning returns an owner with so many bytes pinned and locked, of so many allowed.
+// pinning returns an owner with pinned and locked memory and its limit, in bytes.
 func pinning(pid int, pinned, locked, limit int64) state.Owner {
 	return state.Owner{PID: pid, Comm: "trainer", Memlock: &state.Memlock{Pinned: pinned, Locked: locked, Limit: limit}}
 }
@@ -130,7 +130,7 @@ func ill() []*state.DeviceState {
 	return append(states, sick, half, probed(refused))
 }
 
-// adapter returns a device that is well, with what the kernel tells of its adapter.
+// adapter returns a healthy device with a hardware reading, changed by a function.
 func adapter(change func(*state.HardwareState)) *state.DeviceState {
 	s := probed()
 	s.Name, s.Last.Outcome, s.Info = "rxe0", state.OutcomeOK, &state.Device{Transport: "InfiniBand"}
@@ -190,7 +190,7 @@ func worn() []*state.DeviceState {
 	}
 }
 
-// hostile returns a device of which everything is told that no sane host has.
+// hostile returns a device with impossible values in each field.
 func hostile() *state.DeviceState {
 	const evil = "\x1b[2J\u202e'; rm -rf /\n{pid}\xff"
 	s := trouble()

@@ -14,8 +14,7 @@ import (
 // life is how many queue pairs the processes of a host have.
 type life struct {
 	does string
-	// of returns how many the n-th process has, so many minutes after what it does began;
-	// below 0 while it is not there.
+	// of returns the count of the n-th process by the minute. A negative count means that it does not exist.
 	of func(n int, minute float64) float64
 	// processes is how many there are; 0 for one.
 	processes int
@@ -112,7 +111,6 @@ func (l life) lived() (found string, first []health.Finding) {
 	}
 }
 
-// What leaks is found, and what a program may do is not.
 func TestGrowing(t *testing.T) {
 	for _, l := range lives() {
 		t.Run(l.does, func(t *testing.T) {
@@ -123,8 +121,7 @@ func TestGrowing(t *testing.T) {
 	}
 }
 
-// growing returns a device whose objects were so many more each minute of the last hour,
-// of a process and of all together.
+// growing returns a device with growth per minute in the last hour, of one process and of all together.
 func growing(limit int64, process, all int64) *state.DeviceState {
 	var s *state.DeviceState
 	var samples []state.Sample
@@ -143,7 +140,6 @@ func growing(limit int64, process, all int64) *state.DeviceState {
 	return s
 }
 
-// What is found says who, how many, how fast, and how long it takes until the limit.
 func TestGrowingMessage(t *testing.T) {
 	const trainer = "pid 4711 (trainer), container 3f2a1b2c3d4e, pod " + pod
 	for _, tc := range []struct {

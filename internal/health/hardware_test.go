@@ -9,8 +9,6 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// Each thing that the kernel tells of an adapter is found from the figure on that is said,
-// and not before.
 func TestHardware(t *testing.T) {
 	all := func(effective string, n int) func(*state.HardwareState) {
 		return func(h *state.HardwareState) {
@@ -145,8 +143,7 @@ func TestNoAddress(t *testing.T) {
 	}
 }
 
-// A port that is down because it flaps is told once, with the other beneath it, and so is
-// a child that does not end beside what it could not read.
+// TestHardwareRoots verifies that a flapping port and a stuck child are reported once, with what follows from them.
 func TestHardwareRoots(t *testing.T) {
 	flapping := adapter(func(h *state.HardwareState) { h.Links[0] = state.Link{Port: 1, Recent: flaps(5)} })
 	flapping.Last.Info.Ports = []state.Port{{Number: 1, State: "down"}, {Number: 2, State: "down"}}
@@ -172,7 +169,7 @@ func TestHardwareRoots(t *testing.T) {
 	}
 }
 
-// Errors on the PCI bus are those since the exporter looks, for a day after the last.
+// TestBusErrors verifies that PCI errors count from the first look, and for a day.
 func TestBusErrors(t *testing.T) {
 	j := newEvaluator()
 	for _, step := range []struct {

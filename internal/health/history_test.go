@@ -21,7 +21,6 @@ func (h *hosted) since(d time.Duration) time.Duration {
 	return h.at.Sub(host.Devices[0].Findings[0].Since)
 }
 
-// TestSince: a finding is as old as it was seen first, if it was not gone for ten minutes.
 func TestSince(t *testing.T) {
 	h := newHosted(health.History{})
 	for i, step := range []struct {
@@ -36,7 +35,7 @@ func TestSince(t *testing.T) {
 		{[]health.Finding{port("2")}, time.Minute, 0},
 		{nil, time.Hour, -1},
 		{[]health.Finding{port("2")}, 10 * time.Minute, 0},
-		// A clock that was set back tells of no finding that is to come.
+		// The clock was set back.
 		{[]health.Finding{port("2")}, -time.Hour, 0},
 	} {
 		if got := h.has("a", step.findings...).since(step.later); got != step.want {
@@ -45,18 +44,17 @@ func TestSince(t *testing.T) {
 	}
 }
 
-// TestLeftOut: how many others a finding says it leaves out does not make it another one.
 func TestLeftOut(t *testing.T) {
 	at := apitest.Now()
 	c := health.Default()
 	c.Now = func() time.Time { return at }
-	judge := health.New(c, health.History{})
+	evaluator := health.New(c, health.History{})
 	last := func(owners int) health.Finding {
 		d := device(state.Inventory{})
 		for n := range owners {
 			d.Resources.Inventory.Owners = append(d.Resources.Inventory.Owners, pinning(n+1, 99, 0, 100))
 		}
-		found := judge.Evaluate(&state.Snapshot{Devices: []state.DeviceState{*d}}).Devices[0].Findings
+		found := evaluator.Evaluate(&state.Snapshot{Devices: []state.DeviceState{*d}}).Devices[0].Findings
 		return found[len(found)-1]
 	}
 	first := last(20)
@@ -66,13 +64,12 @@ func TestLeftOut(t *testing.T) {
 	}
 }
 
-// TestPast: what one Judge remembers, the next one goes on with, however long there was
-// none; what was gone stays gone.
+// TestPast verifies that a history survives a restart, and that a finding which was absent stays absent.
 func TestPast(t *testing.T) {
 	before := newHosted(health.History{}).has("a", port("1")).has("b", port("1"))
 	before.after(0)
 	before.has("b").after(time.Hour)
-	past := before.judge.History()
+	past := before.evaluator.History()
 	want := map[health.FindingKey]health.Seen{
 		{Device: "a", Kind: health.FindingPortDown, Subject: "port 1"}: {First: apitest.Now(), Last: before.at},
 		{Device: "b", Kind: health.FindingPortDown, Subject: "port 1"}: {First: apitest.Now(), Last: before.at},
@@ -81,7 +78,7 @@ func TestPast(t *testing.T) {
 		t.Errorf("remembered: %v", past.Findings)
 	}
 	before.after(9 * time.Minute)
-	past = before.judge.History()
+	past = before.evaluator.History()
 	past.Ports = map[string][]int{"a": {1, 2}}
 
 	for _, tt := range []struct {
@@ -95,8 +92,8 @@ func TestPast(t *testing.T) {
 	} {
 		h := newHosted(health.History{})
 		h.at = before.at.Add(tt.away)
-		h.judge = health.NewFinder(h.config, past, func(d *state.DeviceState) []health.Finding { return h.found[d.Name] })
-		if again := h.judge.History(); !reflect.DeepEqual(again.Ports, past.Ports) {
+		h.evaluator = health.NewFinder(h.config, past, func(d *state.DeviceState) []health.Finding { return h.found[d.Name] })
+		if again := h.evaluator.History(); !reflect.DeepEqual(again.Ports, past.Ports) {
 			t.Errorf("ports %v", again.Ports)
 		}
 		host := h.has("b", port("1")).has("a", port("1")).after(0)
@@ -107,12 +104,12 @@ func TestPast(t *testing.T) {
 		}
 	}
 	before.after(time.Minute)
-	if past := before.judge.History(); len(past.Findings) != 1 {
+	if past := before.evaluator.History(); len(past.Findings) != 1 {
 		t.Errorf("remembered after ten minutes: %v", past.Findings)
 	}
 }
 
-// TestPastOfTheUnknown: nothing is gone as long as nobody can tell.
+// TestPastOfTheUnknown verifies that no finding disappears while it cannot be evaluated.
 func TestPastOfTheUnknown(t *testing.T) {
 	contract := health.FindingKey{Device: "a", Kind: health.FindingContract, Subject: "notify_any"}
 	h := newHosted(health.History{Findings: map[health.FindingKey]health.Seen{
@@ -120,14 +117,14 @@ func TestPastOfTheUnknown(t *testing.T) {
 		{Device: "a", Kind: health.FindingPortDown, Subject: "port 1"}: {First: apitest.Now().Add(-time.Hour), Last: apitest.Now()},
 	}})
 	h.snapshot = nil
-	if h.after(time.Hour); len(h.judge.History().Findings) != 2 {
-		t.Errorf("before the devices were listed: %v", h.judge.History())
+	if h.after(time.Hour); len(h.evaluator.History().Findings) != 2 {
+		t.Errorf("before the devices were listed: %v", h.evaluator.History())
 	}
 	for range 3 {
 		h.has("a").snapshot.Devices[0].Contracts = nil
 		h.after(5 * time.Minute)
 	}
-	if past := h.judge.History(); len(past.Findings) != 1 || past.Findings[contract].First.IsZero() {
+	if past := h.evaluator.History(); len(past.Findings) != 1 || past.Findings[contract].First.IsZero() {
 		t.Errorf("before the contracts were judged: %v", past)
 	}
 	if got := h.has("a", broken("notify_any")).since(0); got != 135*time.Minute {
@@ -135,20 +132,18 @@ func TestPastOfTheUnknown(t *testing.T) {
 	}
 }
 
-// TestOnceSince: where everything is done once, nothing is new, and the past is known.
 func TestOnceSince(t *testing.T) {
 	c := health.Config{Once: true, Now: apitest.Now}
 	past := health.History{Findings: map[health.FindingKey]health.Seen{
 		{Device: "mlx5_0", Kind: health.FindingPortDown, Subject: "port 1"}: {First: apitest.Now().Add(-time.Hour), Last: apitest.Now().Add(-time.Second)},
 	}}
-	judge := health.NewFinder(c, past, func(*state.DeviceState) []health.Finding { return []health.Finding{port("1"), port("2")} })
-	found := judge.Evaluate(&state.Snapshot{Devices: []state.DeviceState{apitest.Device("mlx5_0", 4)}}).Devices[0].Findings
+	evaluator := health.NewFinder(c, past, func(*state.DeviceState) []health.Finding { return []health.Finding{port("1"), port("2")} })
+	found := evaluator.Evaluate(&state.Snapshot{Devices: []state.DeviceState{apitest.Device("mlx5_0", 4)}}).Devices[0].Findings
 	if !found[0].Since.Equal(apitest.Now().Add(-time.Hour)) || !found[1].Since.IsZero() {
 		t.Errorf("since %s and %s", found[0].Since, found[1].Since)
 	}
 }
 
-// TestPastIsBounded: of too much, what is oldest is remembered.
 func TestPastIsBounded(t *testing.T) {
 	h := newHosted(health.History{})
 	var all []health.Finding
@@ -157,7 +152,7 @@ func TestPastIsBounded(t *testing.T) {
 	}
 	h.has("a", all...).after(0)
 	h.has("a", append(all, port("x"), port("y"))...).after(time.Minute)
-	past := h.judge.History()
+	past := h.evaluator.History()
 	if len(past.Findings) != health.MaxHistoryFindings {
 		t.Errorf("%d are remembered", len(past.Findings))
 	}
@@ -166,8 +161,6 @@ func TestPastIsBounded(t *testing.T) {
 	}
 }
 
-// TestPastLinks: how links went is remembered of each device, those that are not there for a
-// while among them.
 func TestPastLinks(t *testing.T) {
 	at := apitest.Now()
 	c := health.Default()
@@ -177,7 +170,7 @@ func TestPastLinks(t *testing.T) {
 		latest := &state.Hardware{Identity: state.Adapter{PCI: "0000:3b:00.0"}}
 		return state.DeviceState{Name: name, Present: true, Hardware: &state.HardwareState{Latest: latest, Links: links}}
 	}
-	judge := health.New(c, health.History{Links: map[string]state.LinkHistory{
+	evaluator := health.New(c, health.History{Links: map[string]state.LinkHistory{
 		"a": {Links: links(1), BoardID: "MT_1", Away: at}, "b": {Links: links(2)}, "c": {Links: links(3), Away: at.Add(time.Hour)},
 	}})
 	a := state.LinkHistory{Links: links(5), PCI: "0000:3b:00.0", BoardID: "MT_1"}
@@ -204,8 +197,8 @@ func TestPastLinks(t *testing.T) {
 		}},
 	} {
 		at = at.Add(step.later)
-		judge.Evaluate(step.s)
-		if got := judge.History().Links; !reflect.DeepEqual(got, step.want) {
+		evaluator.Evaluate(step.s)
+		if got := evaluator.History().Links; !reflect.DeepEqual(got, step.want) {
 			t.Errorf("%s: %+v are remembered, want %+v", step.what, got, step.want)
 		}
 	}

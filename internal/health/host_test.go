@@ -14,7 +14,7 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// finding returns a Judge that finds this of devices, by their names.
+// finding returns an Evaluator with these findings by device name.
 func finding(found map[string][]health.Finding) *health.Evaluator {
 	return health.NewFinder(health.Config{StaleAfter: apitest.StaleAfter()}, health.History{}, func(d *state.DeviceState) []health.Finding { return found[d.Name] })
 }
@@ -132,8 +132,7 @@ func TestHostHealth(t *testing.T) {
 	}
 }
 
-// TestStale makes sure that each kind of run has an age of its own at which it is
-// stale, and none if nothing is said of it.
+// TestStale verifies that each kind of run has its own maximum age, and none without a limit.
 func TestStale(t *testing.T) {
 	s := &state.Snapshot{Devices: []state.DeviceState{changed(func(d *state.DeviceState) {
 		d.Last.Started = apitest.Now().Add(-11 * time.Minute)
@@ -164,7 +163,6 @@ func TestStale(t *testing.T) {
 	}
 }
 
-// TestEvaluateOnce verifies that callers of one snapshot share one evaluation.
 func TestEvaluateOnce(t *testing.T) {
 	var evaluated atomic.Int64
 	e := health.NewFinder(health.Default(), health.History{}, func(*state.DeviceState) []health.Finding {
@@ -189,8 +187,6 @@ func TestEvaluateOnce(t *testing.T) {
 	}
 }
 
-// TestVanished: one that has vanished is a finding only where everything is done once,
-// and hides no other.
 func TestVanished(t *testing.T) {
 	once := health.Default()
 	once.Once = true
@@ -216,7 +212,6 @@ func TestVanished(t *testing.T) {
 	}
 }
 
-// What is accepted does not decide whether a host fails, and hides nothing else.
 func TestFails(t *testing.T) {
 	contract := health.Finding{Kind: health.FindingContract, Severity: health.SeverityCritical, Subject: "notify_any"}
 	port := health.Finding{Kind: health.FindingPortDown, Severity: health.SeverityWarning, Subject: "port 1"}
@@ -263,8 +258,6 @@ func TestFails(t *testing.T) {
 	}
 }
 
-// TestIssues makes sure that what is the same on several devices is one trouble, though
-// each finding names its own device in what is to be done, and that nothing else is.
 func TestIssues(t *testing.T) {
 	s := new(state.Snapshot)
 	var names []string
@@ -320,5 +313,27 @@ func TestIssues(t *testing.T) {
 	}
 	if action := h.Issues[0].Action; !strings.Contains(action, names[0]) || strings.Contains(action, names[1]) {
 		t.Errorf("what is to be done is %s", action)
+	}
+}
+
+// TestRank verifies the order of devices: by harm, then by severity. A run that failed without a finding is a degradation.
+func TestRank(t *testing.T) {
+	s, found := &state.Snapshot{Ready: true}, make(map[string][]health.Finding)
+	for name, f := range map[string]health.Finding{
+		"a": {Severity: health.SeverityWarning, Harm: health.HarmDegradation},
+		"b": {Severity: health.SeverityWarning, Harm: health.HarmFailure},
+		"c": {Severity: health.SeverityCritical, Harm: health.HarmFailure},
+		"d": {Severity: health.SeverityWarning, Harm: health.HarmOutage},
+	} {
+		found[name] = []health.Finding{f}
+		s.Devices = append(s.Devices, apitest.Device(name, 4))
+	}
+	s.Devices = append(s.Devices, changed(func(d *state.DeviceState) { d.Name, d.Last.Outcome = "e", state.OutcomeFailed }))
+	var got []string
+	for _, d := range finding(found).Evaluate(s).Devices {
+		got = append(got, d.State.Name)
+	}
+	if want := []string{"d", "c", "b", "e", "a"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }

@@ -13,12 +13,10 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// maxFindings is the most findings that any device may have.
-const maxFindings = 64
+const maxFindings = 64 // Of a device.
 
-// hold assesses a device and makes sure of what always holds: the same state gives
-// the same findings, whole, printable, in order and no more than there may be, and is
-// left as it was.
+// hold verifies what is always true: equal states have equal findings, complete, printable, in order and within the limits,
+// and the state is not modified.
 func hold(t *testing.T, s *state.DeviceState, thresholds health.Config) {
 	t.Helper()
 	before, err := json.Marshal(s)
@@ -58,7 +56,6 @@ func hold(t *testing.T, s *state.DeviceState, thresholds health.Config) {
 	}
 }
 
-// TestOddStates verifies that a state which no host has does no harm.
 func TestOddStates(t *testing.T) {
 	hold(t, hostile(), health.Default())
 	hold(t, hostile(), health.Config{})
@@ -66,7 +63,6 @@ func TestOddStates(t *testing.T) {
 	hold(t, hostile(), health.Config{NearLimit: nan, CgroupNearLimit: nan, MemlockNearLimit: nan, OrphanAge: math.MinInt64, QPErrors: math.MinInt64})
 }
 
-// FuzzAssess makes sure of the same for states that somebody thought out.
 func FuzzAssess(f *testing.F) {
 	for _, s := range append(ill(), nil, &state.DeviceState{}, device(state.Inventory{}), trouble()) {
 		b, err := json.Marshal(s)

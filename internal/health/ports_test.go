@@ -24,7 +24,6 @@ func snapshot(devices ...state.DeviceState) *state.Snapshot {
 	return &state.Snapshot{Provider: "libibverbs", Devices: devices}
 }
 
-// A port that was active is missed when it is not, after a restart, too.
 func TestPortsOfThePast(t *testing.T) {
 	j := newEvaluator()
 	is := func(j *health.Evaluator, want string, states ...string) {
@@ -51,7 +50,6 @@ func TestPortsOfThePast(t *testing.T) {
 	is(again, "", "active", "active")
 }
 
-// However many names and numbers there are, the past is bounded.
 func TestPastPortsAreBounded(t *testing.T) {
 	s := snapshot()
 	for n := range 5000 {
@@ -69,8 +67,7 @@ func TestPastPortsAreBounded(t *testing.T) {
 	}
 }
 
-// An audit, which has no past, finds that a host has no active port at all, and is told
-// how many there have to be.
+// TestActivePorts verifies what an audit reports without a history, and with an expected number of active ports.
 func TestActivePorts(t *testing.T) {
 	gone := withPorts("gone", "active")
 	gone.Present = false
@@ -117,7 +114,6 @@ func TestActivePorts(t *testing.T) {
 	}
 }
 
-// The worst device comes first, and the worst trouble.
 func TestWorstFirst(t *testing.T) {
 	quirk := withPorts("a", "active")
 	quirk.Contracts = &state.Contracts{Verdicts: []state.Contract{{Name: "x", Severity: state.SeverityWarning, Verdict: state.VerdictViolated}}}

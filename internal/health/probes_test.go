@@ -131,14 +131,13 @@ func TestRunAborted(t *testing.T) {
 		check(t, looked(good, verdict), health.Default(), kind, want{c, "the contract run, at cq_resize_at_least_requested", nil, []string{"OOM killer"}})
 		check(t, looked(crashed, verdict), health.Default(), kind,
 			want{c, "the contract run", nil, nil}, want{c, "the contract run, at cq_resize_at_least_requested", nil, nil})
-		// Nor does a process that came to its end, or of which nothing is known, tell of it.
 		for _, judged := range []time.Time{taken(), taken().Add(time.Minute)} {
 			verdict.CheckedAt = judged
 			check(t, looked(good, verdict), health.Default(), kind, want{c, "the contract run, at cq_resize_at_least_requested", nil, nil})
 		}
 		s.Contracts.Last, s.Contracts.Verdicts[0].CheckedAt = nil, taken()
 		check(t, s, health.Default(), kind, want{c, "the contract run, at cq_resize_at_least_requested", nil, nil})
-		// What the last process ended at, or did not come to, is told with it.
+		// The finding about the last process covers it.
 		verdict.CheckedAt = taken()
 		check(t, looked(crashed, verdict), health.Default(), kind, want{c, "the contract run", nil, nil})
 		for _, reason := range []state.SkipReason{state.SkipNotSupported, state.SkipPortDown, state.SkipNeeds} {
@@ -151,7 +150,7 @@ func TestRunAborted(t *testing.T) {
 		s := looked(run)
 		check(t, s, health.Default(), kind, want{health.SeverityWarning, "the contract run", []string{"failed: open the device: EMFILE."}, []string{"ibv_devinfo"}})
 		alone(t, s, kind)
-		// What it left behind is told as that, unless something else went wrong.
+		// Leftovers explain it, unless something else failed.
 		run.Undestroyed = []state.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 3}}
 		check(t, looked(run), health.Default(), kind, want{health.SeverityWarning, "the contract run", nil, nil})
 		run.FailedVerb = "ibv_destroy_cq"
@@ -290,7 +289,6 @@ func TestProbeFailed(t *testing.T) {
 		s := probed(probing("notification", broken))
 		s.Last.FailedVerb, s.Last.Errno, s.Last.Error = "ibv_query_port", "EIO", "query port 2: ibv_query_port on rxe0: EIO"
 		check(t, s, health.Default(), kind, want{c, "notification", nil, nil}, want{c, "ibv_query_port", []string{"Not all of the device could be probed: query port 2: ibv_query_port"}, []string{"`dmesg`"}})
-		// A probe that met with it tells of it.
 		s.Last.Probes[0].Failures = append(s.Last.Probes[0].Failures, failure("loopback port 2", "ibv_query_port", "EIO", "no"))
 		check(t, s, health.Default(), kind, want{c, "notification", nil, nil})
 	})
@@ -305,7 +303,6 @@ func TestProbeFailed(t *testing.T) {
 	})
 }
 
-// That messages are empty makes no run fail, and is told even so.
 func TestEmptyMessages(t *testing.T) {
 	const kind = health.FindingProbeFailed
 	dev := func(skips ...state.Skip) *state.DeviceState {
@@ -337,8 +334,7 @@ func TestEmptyMessages(t *testing.T) {
 	check(t, s, health.Default(), kind, want{health.SeverityCritical, "the probes", nil, nil}, want{health.SeverityWarning, "notification message", nil, nil})
 }
 
-// An old measurement explains no failure of the last run, and what was left behind
-// only failures to destroy.
+// TestUnexplained verifies that neither an old measurement nor leftovers explain a failure of the last run.
 func TestUnexplained(t *testing.T) {
 	const kind = health.FindingProbeFailed
 	s := failed(state.Run{Info: new(state.Device), Error: "a reason of its own", Started: taken()})

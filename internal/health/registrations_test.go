@@ -52,7 +52,7 @@ func TestRegistrations(t *testing.T) {
 		check(t, s, health.Default(), kind, want{tc.severity, "memory", []string{message}, []string{tc.action}})
 		alone(t, s, kind)
 	}
-	// Another failure of the probe has a finding beside it.
+	// Another failure of the probe has its own finding.
 	s := of(refused(state.MemoryMany, state.RefusedByDevice, "EINVAL"))
 	s.Last.Probes[0].Failures = append(s.Last.Probes[0].Failures, state.Failure{Subject: state.Subject{Object: "pd"}, Verb: "ibv_alloc_pd", Errno: "EIO", Message: "no"})
 	check(

@@ -9,8 +9,7 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// TestHarmAndSeverity makes sure that no harm that is less is more severe: the worst finding says
-// how a device is by both.
+// TestHarmAndSeverity verifies that a less harmful finding is never more severe.
 func TestHarmAndSeverity(t *testing.T) {
 	least := 0
 	for _, harm := range health.Harms() {
@@ -41,7 +40,6 @@ func indexOf(s health.Severity) int {
 	return -1
 }
 
-// What comes of one root is one finding, and what does not stays another.
 func TestRoots(t *testing.T) {
 	run := func(outcome state.Outcome, verb string) *state.Run {
 		return &state.Run{Outcome: outcome, Verb: verb, Started: taken()}

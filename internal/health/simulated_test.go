@@ -15,8 +15,6 @@ import (
 	"rdma_exporter/verbs/simulated/simulatedtest"
 )
 
-// TestSimulated makes sure that what the probes really report of a device in trouble
-// is found, once, and that a device without is not blamed.
 func TestSimulated(t *testing.T) {
 	for _, tc := range []struct{ name, device, want string }{
 		{"a healthy one", "", ""},
@@ -56,7 +54,7 @@ func TestSimulated(t *testing.T) {
 	}
 }
 
-// runProbes probes the device dev of a profile, and returns what is then known of it.
+// runProbes probes the device dev of a profile and returns its state.
 func runProbes(t *testing.T, p *simulated.Profile) *state.DeviceState {
 	t.Helper()
 	c := probe.DefaultConfig()

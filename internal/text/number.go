@@ -1,7 +1,6 @@
-// Package text writes sizes, times, parts, counts and words from outside for people. The
-// pages, the report in the terminal, the findings and the metrics all use it, so that one
-// thing looks the same wherever it is read. Its functions are pure, cope with any value,
-// and return one line.
+// Package text formats sizes, times, shares, counts and words from outside for people. Page, report, findings and
+// metrics use it, so that a value looks the same everywhere. Its functions are pure, accept any value, and return one
+// line.
 package text
 
 import (
@@ -11,7 +10,7 @@ import (
 	"strings"
 )
 
-// Number returns a number with its thousands apart, from five digits on: 4096 and 65,536.
+// Number separates thousands if a number has five digits or more, as in 4096 and 65,536.
 func Number[T ~int | ~int64 | ~uint64](n T) string {
 	digits, sign := fmt.Sprintf("%d", n), ""
 	if n < 0 {
@@ -25,9 +24,8 @@ func Number[T ~int | ~int64 | ~uint64](n T) string {
 	return sign + digits
 }
 
-// Bytes returns a number of bytes with three digits, or with all that it has before the
-// point: 1.25 MiB and 1010 KiB. It is rounded down, so that what is below a limit does not
-// look as if it had reached it.
+// Bytes returns a number of bytes with three digits, or with all before the point, as in 1.25 MiB and 1010 KiB. It
+// rounds down, so that a value below a limit does not look like the limit.
 func Bytes(n int64) string {
 	if n < 1024 {
 		return Count(n, "byte", "bytes")
@@ -38,32 +36,30 @@ func Bytes(n int64) string {
 	return hundredths(high<<(64-shift)|low>>shift) + " " + string("KMGTPE"[unit-1]) + "iB"
 }
 
-// hundredths returns so many hundredths with three digits, or with all before the point,
-// rounded down.
+// hundredths returns n/100 with three digits, or with all before the point, rounded down.
 func hundredths(n uint64) string {
 	whole, rest := strconv.FormatUint(n/100, 10), strconv.FormatUint(100+n%100, 10)[1:]
 	rest = rest[:min(max(3-len(whole), 0), 2)]
 	return strings.TrimRight(strings.TrimRight(whole+"."+rest, "0"), ".")
 }
 
-// Percent returns used as a part of limit, with a tenth where there is one. It is rounded
-// down, so that 100 % is really all, and nothing is 0 % but nothing. Of a limit of nothing,
-// anything is too much.
+// Percent returns the share of a limit, with one decimal unless it is 0. It rounds down, so that only the whole limit
+// is 100 % and only 0 is 0 %. Any use of a limit of 0 is above 999 %.
 func Percent(used, limit int64) string {
-	const most = 999
+	const highest = 999
 	if used <= 0 {
 		return "0 %"
 	}
 	high, low := bits.Mul64(uint64(used), 1000)
 	if limit <= 0 || high >= uint64(limit) {
-		return ">" + strconv.Itoa(most) + " %"
+		return ">" + strconv.Itoa(highest) + " %"
 	}
 	tenths, _ := bits.Div64(high, low, uint64(limit))
 	switch {
 	case tenths == 0:
 		return "<0.1 %"
-	case tenths > most*10:
-		return ">" + strconv.Itoa(most) + " %"
+	case tenths > highest*10:
+		return ">" + strconv.Itoa(highest) + " %"
 	case tenths%10 == 0:
 		return strconv.FormatUint(tenths/10, 10) + " %"
 	default:
@@ -71,8 +67,7 @@ func Percent(used, limit int64) string {
 	}
 }
 
-// Either returns what stands beside a number of things: one word for one, another for any
-// other number.
+// Either returns the word for one thing, or the word for any other number of things.
 func Either[T ~int | ~int64](n T, one, more string) string {
 	if n == 1 {
 		return one
@@ -80,16 +75,15 @@ func Either[T ~int | ~int64](n T, one, more string) string {
 	return more
 }
 
-// Count returns a number of things by name.
+// Count returns a number of things with their name.
 func Count[T ~int | ~int64](n T, one, more string) string {
 	return Number(n) + " " + Either(n, one, more)
 }
 
-// Plural is Count of things of which several have an s at the end.
+// Plural is Count for a regular plural.
 func Plural[T ~int | ~int64](n T, thing string) string { return Count(n, thing, thing+"s") }
 
-// Objects counts RDMA objects of a type, as the kernel calls it, by the name that people
-// have for it; of any type if that is empty.
+// Objects returns a number of RDMA objects. The type is the kernel's name. Empty means objects of any type.
 func Objects(n int64, kind string) string {
 	name, known := map[string]string{
 		"": "object", "pd": "protection domain", "cq": "completion queue", "qp": "queue pair", "cm_id": "CM id",
@@ -101,8 +95,8 @@ func Objects(n int64, kind string) string {
 	return Plural(n, name)
 }
 
-// Rate returns a rate in multiples of 1000 of its unit, as links are named by: 400 Gb/s and
-// 2.5 GT/s. It is rounded down to three digits, or to all that it has before the point.
+// Rate returns a rate in decimal multiples of its unit, as in 400 Gb/s and 2.5 GT/s. It rounds down to three digits, or
+// to all before the point.
 func Rate(n int64, unit string) string {
 	const multiples = " kMGTPE"
 	if n < 1000 {

@@ -7,7 +7,7 @@ import (
 	"rdma_exporter/internal/text"
 )
 
-// cases are what a function returns for what.
+// cases maps inputs of a function to its results.
 type cases[T comparable] map[T]string
 
 func (c cases[T]) check(t *testing.T, f func(T) string) {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Seconds returns a time that something took, which is in seconds, with three digits: 9.4
-// µs and 1.25 s. Below zero there is no time; what is no number is a question mark.
+// Seconds returns a duration in seconds with three digits, as in 9.4 µs and 1.25 s. A negative one is 0 s. NaN and
+// infinities are a question mark.
 func Seconds(s float64) string {
 	switch {
 	case math.IsNaN(s) || math.IsInf(s, 0):
@@ -27,7 +27,7 @@ func Seconds(s float64) string {
 	return three(s) + " s"
 }
 
-// three returns a number with three digits, or with all that it has before the point.
+// three returns a number with three digits, or with all before the point.
 func three(f float64) string {
 	after := 0
 	switch {
@@ -43,11 +43,10 @@ func three(f float64) string {
 	return s
 }
 
-// Duration is Seconds of a duration.
+// Duration is Seconds for a time.Duration.
 func Duration(d time.Duration) string { return Seconds(d.Seconds()) }
 
-// Age returns for how long something has been so, as roughly as is of use to a reader. One
-// below zero, as by a clock that was set back, is none.
+// Age returns a coarse duration in one unit, as in 5 min. A negative one, as after a clock was set back, is 0 s.
 func Age(d time.Duration) string {
 	d = max(d, 0)
 	switch {
@@ -62,10 +61,10 @@ func Age(d time.Duration) string {
 	}
 }
 
-// Long is the longest time that Until tells.
+// Long is the longest time that Until states exactly.
 const Long = 10 * 365 * 24 * time.Hour
 
-// Until is Age of a time to come, of which nobody wants to know more than that it is long.
+// Until is Age for a time in the future.
 func Until(d time.Duration) string {
 	if d >= Long {
 		return "more than 10 years"
@@ -73,7 +72,7 @@ func Until(d time.Duration) string {
 	return Age(d)
 }
 
-// Pace returns how many things come in an hour, or in a minute if it is at least one.
+// Pace returns a number per hour, or per minute if that is at least one.
 func Pace(perHour int64) string {
 	if perHour >= 60 {
 		return Number((perHour-30)/60+1) + " a minute"
@@ -81,7 +80,7 @@ func Pace(perHour int64) string {
 	return Number(perHour) + " an hour"
 }
 
-// Ago returns how long before now something was.
+// Ago returns how long before now a time was.
 func Ago(now, then time.Time) string {
 	if then.IsZero() {
 		return "at " + Moment(then)
@@ -89,13 +88,13 @@ func Ago(now, then time.Time) string {
 	return Age(now.Sub(then)) + " ago"
 }
 
-// Since returns since when something is so, as roughly as is of use to a reader.
+// Since returns how long something has lasted.
 func Since(now, then time.Time) string { return "for " + Age(now.Sub(then)) }
 
 // Date returns the day of a time in UTC.
 func Date(t time.Time) string { return t.UTC().Format("2006-01-02") }
 
-// Moment returns a time in UTC, in a form that journalctl --since takes, too.
+// Moment returns a time in UTC, in a form that journalctl --since also accepts.
 func Moment(t time.Time) string {
 	if t.IsZero() {
 		return "an unknown time"

@@ -8,26 +8,20 @@ import (
 )
 
 const (
-	// MaxName is how many characters of a name from outside are shown where it need not be
-	// whole.
-	MaxName = 200
-	// maxText is the most bytes of one text from outside: those of the longest path.
-	maxText = 4096
-	// shortID is how much of a container's id its runtime prints.
-	shortID = 12
-	// ellipsis stands for what was cut off.
+	// MaxName limits the characters of a name from outside where it may be truncated.
+	MaxName  = 200
+	maxText  = 4096 // Bytes, as many as the longest path.
+	shortID  = 12   // Characters of a container's ID, as its runtime prints it.
 	ellipsis = "…"
 )
 
-// Clean returns text from outside without what is not meant to be seen: bytes that are no
-// text, and characters that steer a terminal or turn the direction of text, become U+FFFD,
-// and every kind of space becomes a space. Of what is longer than 4096 bytes, the beginning
-// is kept. Clean text stays as it is.
+// Clean returns printable text from outside. Invalid bytes, and characters that control a terminal or the direction of
+// text, become U+FFFD. Each kind of space becomes a space. It truncates text to 4096 bytes. Clean text stays as it is.
 func Clean(s string) string {
 	if len(s) <= maxText && !strings.ContainsFunc(s, func(r rune) bool { return Visible(r) != r || r == unicode.ReplacementChar }) {
 		return s
 	}
-	// It is cut before, so that no text costs much, and after: what becomes U+FFFD grows.
+	// It is truncated before, so that no text costs much, and after, because U+FFFD has three bytes.
 	short := head(s)
 	all := strings.Map(Visible, short)
 	clean := head(all)
@@ -37,12 +31,11 @@ func Clean(s string) string {
 	return clean
 }
 
-// Valid returns text from outside for a reader that takes any UTF-8 and nothing else, as
-// Prometheus does in labels. Unlike Clean, it leaves names different that are valid and
-// differ: two devices must not become one.
+// Valid returns text from outside as valid UTF-8, which Prometheus requires in labels. Unlike Clean, it leaves valid
+// names as they are, so that two devices do not become one.
 func Valid(s string) string { return strings.ToValidUTF8(s, string(unicode.ReplacementChar)) }
 
-// Visible returns what Clean makes of a character.
+// Visible returns the replacement of a character in Clean.
 func Visible(r rune) rune {
 	switch {
 	case unicode.IsSpace(r):
@@ -66,8 +59,8 @@ func head(s string) string {
 	return s[:end]
 }
 
-// Truncate returns no more than n characters of a text, and a sign where there are more. It
-// ends after a word if one ends in the second half.
+// Truncate returns at most n characters of a text, and an ellipsis if there are more. It ends after a word if one ends
+// in the second half.
 func Truncate(s string, n int) string {
 	for i := range s {
 		if n == 0 {
@@ -81,7 +74,7 @@ func Truncate(s string, n int) string {
 	return s
 }
 
-// Quoted returns a word, clean, as a shell takes it for one word.
+// Quoted returns a clean word, in quotes if a shell needs them.
 func Quoted(s string) string {
 	// A backtick would end the command in the text around it.
 	s = strings.ReplaceAll(Clean(s), "`", string(unicode.ReplacementChar))
@@ -94,13 +87,13 @@ func Quoted(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// Join joins the first of many texts, no more than most, and says how many more there are.
-func Join(all []string, separator string, most int) string {
-	more := len(all) - most
+// Join joins at most limit texts, and says how many more there are.
+func Join(all []string, separator string, limit int) string {
+	more := len(all) - limit
 	if more <= 0 {
 		return strings.Join(all, separator)
 	}
-	return strings.Join(all[:most], separator) + separator + "and " + Number(more) + " more"
+	return strings.Join(all[:limit], separator) + separator + "and " + Number(more) + " more"
 }
 
 // JoinWords joins the words that are not empty.
@@ -108,7 +101,7 @@ func JoinWords(separator string, words ...string) string {
 	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), separator)
 }
 
-// ShortID returns as much of a container's id as its runtime prints, clean.
+// ShortID returns the first characters of a container's ID, as its runtime prints it.
 func ShortID(id string) string {
 	n := 0
 	for i := range id {

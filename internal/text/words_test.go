@@ -33,8 +33,7 @@ func TestValid(t *testing.T) {
 	cases[string]{"": "", "a\x1b\n\u202e": "a\x1b\n\u202e", "a\xff\xfe": "a\ufffd", "\ufffd": "\ufffd"}.check(t, text.Valid)
 }
 
-// FuzzWords holds whatever is made of a text from outside to what is promised: it can be
-// shown, is not too long, and is one word where a shell has to take it for one.
+// FuzzWords verifies that text from outside is printable, not too long, and one word for a shell.
 func FuzzWords(f *testing.F) {
 	for _, s := range []string{"mlx5_0", "a b'c`d", "\x1b[31m\u202e\xff\x00\u00a0\n", ""} {
 		for _, n := range []int{1, 1366, 2048, 4096, 9000} {
@@ -72,11 +71,9 @@ func FuzzWords(f *testing.F) {
 	})
 }
 
-// odd tells whether a character is not meant to be seen.
 func odd(r rune) bool { return !unicode.IsPrint(r) }
 
-// unquoted returns what a shell takes for a word; a sign that no word has if it takes it
-// for something else.
+// unquoted returns the word that a shell reads, or a NUL if it reads anything else.
 func unquoted(word string) string {
 	var s strings.Builder
 	quoted := word == ""
