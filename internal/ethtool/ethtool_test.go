@@ -28,7 +28,7 @@ type reply struct {
 	data  []byte
 	err   error
 	hangs bool
-	more  int // messages beside the first
+	more  int // messages after the first
 }
 
 // A host answers by the name of the question; "family" is that for the family's number.
@@ -326,7 +326,7 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// Each errno is told, for each question, but those that mean that there is no such counter.
+// TestErrnos verifies that each errno is an error, except those for an absent counter or device.
 func TestErrnos(t *testing.T) {
 	for _, q := range append(questions(), question{name: "family"}) {
 		for errno := syscall.Errno(1); errno < 134; errno++ {

@@ -32,23 +32,23 @@ func TestInUse(t *testing.T) {
 	)
 	for name, tt := range map[string]struct {
 		tables tables
-		alone  bool // nobody can be asked who a process is
+		alone  bool // processes are unknown
 		want   string
 	}{
-		"nothing":                        {tables{}, false, idle},
-		"the kernel's own":               {tables{objects: qp()}, false, idle},
-		"the exporter":                   {tables{objects: qp(2)}, false, idle},
-		"a child":                        {tables{objects: qp(21)}, false, idle},
-		"another thread of a child":      {tables{objects: qp(1021)}, false, idle},
-		"another program":                {tables{objects: qp(30)}, false, busy + "mpi\uFFFDrun (process 30) holds queue pairs"},
-		"beside a child":                 {tables{objects: qp(21, 30)}, false, busy + "mpi\uFFFDrun (process 30) holds queue pairs"},
-		"another child of the exporter":  {tables{objects: qp(22)}, false, busy + "sh (process 22) holds queue pairs"},
-		"another exporter":               {tables{objects: qp(31)}, false, busy + "rdma_exporter (process 31) holds queue pairs"},
-		"a process without a name":       {tables{objects: qp(32)}, false, busy + "process 32 holds queue pairs"},
-		"a thread that has ended":        {tables{objects: qp(999)}, false, busy + "thread 999 holds queue pairs"},
-		"of another pid namespace":       {tables{objects: qp(0)}, false, busy + "a process that the kernel does not name holds queue pairs"},
-		"a child, but nobody to ask":     {tables{objects: qp(21)}, true, busy + "thread 21 holds queue pairs"},
-		"a process that nobody may look": {tables{objects: qp(40)}, false, busy + "thread 40 holds queue pairs"},
+		"nothing":                       {tables{}, false, idle},
+		"the kernel's own":              {tables{objects: qp()}, false, idle},
+		"the exporter":                  {tables{objects: qp(2)}, false, idle},
+		"a child":                       {tables{objects: qp(21)}, false, idle},
+		"another thread of a child":     {tables{objects: qp(1021)}, false, idle},
+		"another program":               {tables{objects: qp(30)}, false, busy + "mpi\uFFFDrun (process 30) holds queue pairs"},
+		"next to a child":               {tables{objects: qp(21, 30)}, false, busy + "mpi\uFFFDrun (process 30) holds queue pairs"},
+		"another child of the exporter": {tables{objects: qp(22)}, false, busy + "sh (process 22) holds queue pairs"},
+		"another exporter":              {tables{objects: qp(31)}, false, busy + "rdma_exporter (process 31) holds queue pairs"},
+		"a process without a name":      {tables{objects: qp(32)}, false, busy + "process 32 holds queue pairs"},
+		"a thread that has ended":       {tables{objects: qp(999)}, false, busy + "thread 999 holds queue pairs"},
+		"of another pid namespace":      {tables{objects: qp(0)}, false, busy + "a process that the kernel does not name holds queue pairs"},
+		"a child, but no processes":     {tables{objects: qp(21)}, true, busy + "thread 21 holds queue pairs"},
+		"a process that is closed":      {tables{objects: qp(40)}, false, busy + "thread 40 holds queue pairs"},
 		"a completion queue in use": {
 			tables{objects: map[restrack.Type][]restrack.Object{restrack.CQ: {{Thread: 30, Users: 2, HasUsers: true}}}},
 			false, busy + "mpi\uFFFDrun (process 30) holds queue pairs",

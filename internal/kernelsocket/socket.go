@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Socket is a socket of mdlayher/netlink with a receiver of its own. That of netlink.Conn
-// reads a dump to its end even if the reader gave up, so that the kernel queries the driver
-// for each object, and it does not check the sender. The caller of Dial closes the socket.
+// A Socket is a socket of mdlayher/netlink with another receiver. That of netlink.Conn completes a
+// dump even if the reader gave up, so the kernel queries the driver for each object, and does not
+// check the sender. The caller of Dial must close the socket.
 type Socket struct {
 	conn *netlink.Conn
 	raw  syscall.RawConn

@@ -21,7 +21,7 @@ type cost struct {
 	peak      uint64 // of the resident memory, in bytes
 }
 
-// measure runs a program to its end. Its own start is included.
+// measure runs a program, including its start.
 func measure(t testing.TB, command *exec.Cmd) cost {
 	t.Helper()
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
@@ -83,7 +83,7 @@ func median[T int64 | uint64 | time.Duration](costs []cost, of func(cost) T) T {
 // reports medians of rounds in which each is first in turn, and asserts
 // nothing. From the repository's root, with RDMA_HOLDER set:
 //
-//	go test -tags vm -exec "$PWD/test/vm/run" -run '^$' -bench Dump -benchtime 9x ./restrack
+//	go test -tags vm -exec "$PWD/test/vm/run" -run '^$' -bench Dump -benchtime 9x ./internal/restrack
 func BenchmarkDump(b *testing.B) {
 	self, err := os.Executable()
 	if err != nil {

@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A reading is what a reader tells of itself.
+// A reading is the result of a reader.
 type reading struct {
 	Objects map[string]uint64
 	Heap    uint64 // by how many bytes the heap grew at most; only in the mode heap
@@ -724,8 +724,8 @@ func send(t *testing.T) {
 	t.Fatal("nothing can be sent")
 }
 
-// TestStatisticAgreesWithRDMA reads the counters of two ports, of which one has sent
-// something, beside rdma statistic and sysfs.
+// TestStatisticAgreesWithRDMA compares the counters of two ports, one of which has sent packets, with
+// rdma statistic and sysfs.
 func TestStatisticAgreesWithRDMA(t *testing.T) {
 	conn := connect(t)
 	send(t)

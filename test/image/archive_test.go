@@ -17,7 +17,7 @@ import (
 // measure of how long that may take.
 const patience = 5 * time.Minute
 
-// configuration is what an image says of how it is run, as docker writes it.
+// configuration is how an image is run, in the format of docker.
 type configuration struct {
 	Config struct {
 		User         string

@@ -31,7 +31,7 @@ import (
 // devices is how many the virtual machine has.
 const devices = 2
 
-// flags are those of every exporter here. Each device is probed and judged once, so
+// flags are those of every exporter here. Each device is probed and checked once, so
 // that later inventories find nothing of the exporter's own children; and what is given up,
 // left out or killed after a time is not to be in a virtual machine without help of the
 // processor.
@@ -48,28 +48,26 @@ type difference struct {
 	series, why string
 }
 
-// withoutCapabilities is how the container differs even with all namespaces of the
-// host: root asks rxe for a raw packet queue pair, and is told that it has none; who
-// has no CAP_NET_RAW is refused before.
+// withoutCapabilities is how the container differs even with all namespaces of the host. rxe has no
+// raw packet queue pairs. Without CAP_NET_RAW they are refused before that is known.
 var withoutCapabilities = []difference{
 	{`rdma_probe_skipped\{.*reason="not_permitted",subject="raw_packet"\}`, "CAP_NET_RAW is dropped"},
 	{`rdma_probe_skipped\{.*reason="not_supported",subject="raw_packet"\}`, "CAP_NET_RAW is dropped"},
 }
 
-// ownProcesses is how it differs besides in a pid namespace of its own: the kernel
-// names the owners of objects to nobody who does not see them.
+// ownProcesses is how it also differs in its own pid namespace, where the kernel names no owners
+// that it hides.
 var ownProcesses = []difference{
 	{`rdma_inventory_pid_visibility\{\}`, "the processes of the host are not seen"},
 	{`rdma_finding_first_seen_timestamp_seconds\{.*finding="pids_invisible".*\}`, "which is a finding"},
 	{`rdma_owner_locked_(limit_)?bytes\{comm="holder",.*\}`, "the holder is not seen"},
 	{`rdma_resource_owner_objects\{comm="holder",.*\}`, "the holder is not seen"},
-	{`rdma_resource_owner_objects\{comm="unknown",.*\}`, "what it holds is nobody's"},
+	{`rdma_resource_owner_objects\{comm="unknown",.*\}`, "its objects have no owner"},
 }
 
-// The container has the same metrics as the program that root runs in its place, of
-// real devices and of what another program holds on them: as nobody, without any
-// capability, with a root that is read-only, and with what podman lets through of
-// system calls.
+// The container has the same metrics as the program run by root, for real devices and the objects of
+// another program: as the user nobody, without any capability, with a read-only root, and with
+// podman's filter of system calls.
 func TestContainer(t *testing.T) {
 	bed(t)
 	hold(t)
@@ -109,7 +107,7 @@ func bed(t *testing.T) {
 	}
 	const cgroups = "/sys/fs/cgroup"
 	if _, err := os.Stat(cgroups + "/cgroup.controllers"); err != nil {
-		// The kernel of the virtual machine has it, and nobody mounted it.
+		// The kernel of the virtual machine has it, but it is not mounted.
 		if err := syscall.Mount("cgroup2", cgroups, "cgroup2", 0, ""); err != nil {
 			t.Fatalf("mount cgroup2: %v", err)
 		}
@@ -150,8 +148,8 @@ func plainMetrics(t *testing.T) map[string]*dto.MetricFamily {
 	return m
 }
 
-// disturbances are the metrics of which there is more, by what failed, if a run came to
-// an unlucky end: as when the machine stands still for longer than is waited for an event.
+// disturbances are metrics that grow if the machine stands still for longer than a run waits for an
+// event.
 var disturbances = regexp.MustCompile(`^rdma_((probe|contract)_aborts|notifications_(missed|spurious|misdirected)|completions_missing)_total$`)
 
 // undisturbed returns the metrics of an exporter, which measure has run once more with
@@ -276,8 +274,8 @@ func (c *container) stop(t *testing.T) {
 	}
 }
 
-// settled returns the metrics of an exporter once it has probed and judged each device,
-// and looked at it after that.
+// settled returns the metrics of an exporter once it has probed and checked each device, and taken
+// an inventory after that.
 func settled(t *testing.T, address string) map[string]*dto.MetricFamily {
 	t.Helper()
 	client := http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
@@ -359,8 +357,8 @@ func series(m map[string]*dto.MetricFamily) map[string]string {
 	return all
 }
 
-// compare fails the test if the metrics of the plain program and of the container are
-// not the same but for what may differ, or if nothing of that differs.
+// compare fails the test if the metrics of the plain program and of the container differ in more
+// than may differ, or if one of these does not differ.
 func compare(t *testing.T, plain, contained map[string]*dto.MetricFamily, may []difference) {
 	t.Helper()
 	a, b := series(plain), series(contained)
@@ -373,8 +371,8 @@ func compare(t *testing.T, plain, contained map[string]*dto.MetricFamily, may []
 		if inA == inB && x == y {
 			continue
 		}
-		// A process that ends while its objects are counted leaves orphans for a moment, of
-		// which it is told from then on that there are none.
+		// A process that ends while its objects are counted leaves orphans for a moment. Their
+		// series stays, with 0.
 		if strings.HasPrefix(name, "rdma_resource_orphaned_objects{") && x+y == "0" {
 			continue
 		}

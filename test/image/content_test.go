@@ -123,8 +123,7 @@ func TestImagePackages(t *testing.T) {
 	golden.Check(t, filepath.Join("testdata", "packages"), names.String())
 }
 
-// There is one program, one loader, and libraries; nobody may write anywhere, and
-// nothing changes who runs it.
+// There is one program, one loader, and libraries. No user may write, and no file changes its user.
 func TestImageFiles(t *testing.T) {
 	root := built(t, "rootfs")
 	var programs []string

@@ -339,8 +339,7 @@ func TestArm64(t *testing.T) {
 	} else {
 		t.Log(got)
 	}
-	// PRoot now and then fails to start one of several children at once (EFAULT), of
-	// which the program is innocent.
+	// PRoot sometimes fails to start one of several children at once (EFAULT).
 	var said []byte
 	for range 5 {
 		cmd := exec.CommandContext(t.Context(), filepath.Join(emulator, "usr/bin/proot"), "-q", filepath.Join(emulator, "usr/bin/qemu-aarch64-static"),

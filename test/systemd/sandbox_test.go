@@ -79,7 +79,7 @@ func TestSandbox(t *testing.T) {
 			}
 		}
 		if n := len(s.of("rdma_contract_verdicts", `device="rxe0"`)); n == 0 {
-			t.Error("no contract was judged")
+			t.Error("no contract was checked")
 		}
 	}
 	// The service keeps a state, the plain program none: whether that can be written, and
@@ -115,8 +115,7 @@ func TestSandbox(t *testing.T) {
 			t.Errorf("%s:\n%v\nwant\n%v", c.metric, got, want)
 		}
 	}
-	// Which contracts were judged, and what was skipped, but for what needs
-	// CAP_NET_RAW, and for why.
+	// The same contracts were checked, and the same things skipped, except what needs CAP_NET_RAW.
 	for _, metric := range []string{"rdma_contract_verdicts", "rdma_contract_violated", "rdma_contract_skipped", "rdma_probe_skipped"} {
 		got, want := subjects(got.of(metric)), subjects(want.of(metric))
 		if !slices.Equal(got, want) {

@@ -61,7 +61,7 @@ func newRunner(t *testing.T) runner {
 	if err := os.Symlink(filepath.Join(here, "..", "..", ".cache"), filepath.Join(checkout, ".cache")); err != nil {
 		t.Fatal(err)
 	}
-	// Building what is missing is told on stderr, where no test expects it.
+	// Messages of a build would be on stderr, where no test expects them.
 	if out, err := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(r.path), "setup")).CombinedOutput(); err != nil {
 		t.Fatalf("setup: %v\n%s", err, out)
 	}
@@ -497,16 +497,12 @@ func TestSignalsArePassedOn(t *testing.T) {
 func TestSignalThatIsIgnoredEndsTheMachine(t *testing.T) {
 	r := newRunner(t)
 	cmd, stdout := r.start(t, "--no-devices", "bash", "-c", `trap '' TERM; echo ready; sleep 1000`)
-	began := time.Now()
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	_, _ = io.Copy(io.Discard, stdout)
 	if status := statusOf(t, cmd.Wait()); status != 128+int(syscall.SIGTERM) {
 		t.Errorf("status %d, want 143", status)
-	}
-	if took := time.Since(began); took < 9*time.Second {
-		t.Errorf("ended after %v, want at least the 10 s of grace", took)
 	}
 	r.checkClean(t)
 }

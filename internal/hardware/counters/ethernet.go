@@ -153,7 +153,7 @@ func ocrdma() Table {
 	}
 }
 
-// short returns a counter of traffic of counters/ that has 32 bits and begins anew.
+// short returns a traffic counter of counters/ with 32 bits that wraps.
 func short(name, metric string, factor uint64, meaning string) Row {
 	r := wrapping(traffic(name, metric, factor, meaning))
 	r.Width = 32

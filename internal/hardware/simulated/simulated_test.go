@@ -31,7 +31,7 @@ func faulty(t *testing.T, faults ...string) *simulated.Profile {
 	return p
 }
 
-// value returns a counter of the first port; false if there is none.
+// value returns a counter of the first port.
 func value(h *state.Hardware, name string) (uint64, bool) {
 	for _, c := range h.Ports[0].Counters {
 		if c.Name == name {
@@ -64,7 +64,7 @@ func TestBuiltIn(t *testing.T) {
 	}
 }
 
-// Counters grow while nobody has them begin anew.
+// TestCountersGrow verifies the growth of counters in a second.
 func TestCountersGrow(t *testing.T) {
 	t.Parallel()
 	p := faulty(t)

@@ -59,7 +59,7 @@ func TestFindings(t *testing.T) {
 		resources string
 		look      []state.Context
 		age       time.Duration
-		want      health.Kind // empty for none
+		want      health.Kind // empty if none
 		severity  health.Severity
 		message   string
 	}{

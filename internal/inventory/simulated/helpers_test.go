@@ -69,7 +69,7 @@ func inventoryOf(t *testing.T, resources string, look ...state.Context) *state.I
 	return run.Inventory
 }
 
-// objects returns how many objects of a type an inventory has, of whichever owner.
+// objects returns the number of objects of a type, of any owner.
 func objects(i *state.Inventory, typ string) (n int64) {
 	for _, o := range i.Objects {
 		if o.Type == typ {

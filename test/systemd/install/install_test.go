@@ -117,7 +117,7 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// later tells whether a is a later version of symbols than b.
+// later reports whether a is a later version of symbols than b.
 func later(a, b string) bool {
 	return exec.Command("dpkg", "--compare-versions", strings.ReplaceAll(a, "_", "-"), "gt", strings.ReplaceAll(b, "_", "-")).Run() == nil
 }
@@ -141,9 +141,8 @@ func earlier(t *testing.T) string {
 
 const oldRules = "/usr/share/rdma_exporter/alerts/old.yaml"
 
-// An upgrade removes what only the earlier version had, and replaces an environment
-// file that nobody edited. One that was edited is neither replaced nor removed, until
-// the package is purged, which leaves nothing.
+// An upgrade removes what only the earlier version had, and replaces an unedited environment file. An
+// edited one is neither replaced nor removed, until the package is purged, which leaves nothing.
 func TestUpgradeAndRemove(t *testing.T) {
 	earlier := earlier(t)
 	p := folder(t)
@@ -156,7 +155,7 @@ func TestUpgradeAndRemove(t *testing.T) {
 		t.Errorf("after an upgrade:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	if got := p.read(t, environment); !strings.Contains(got, "ARGS=\"\"") {
-		t.Errorf("an environment file that nobody edited was not replaced: %q", got)
+		t.Errorf("an unedited environment file was not replaced: %q", got)
 	}
 
 	const edited = "ARGS=--log.level=debug\n"
@@ -167,7 +166,7 @@ func TestUpgradeAndRemove(t *testing.T) {
 		t.Errorf("after an upgrade the environment file that was edited is %q", got)
 	}
 	p.dpkg(t, "--remove", "rdma-exporter")
-	// Beside it is what the later version would have there.
+	// The default of the later version is next to it.
 	if got := p.files(t); !slices.Contains(got, "0644 "+environment) || slices.ContainsFunc(got, func(f string) bool { return !strings.HasPrefix(f, "0644 "+environment) }) {
 		t.Errorf("left when it was removed: %v", got)
 	}

@@ -96,8 +96,7 @@ func (p place) dpkg(t *testing.T, args ...string) {
 	output(t, cmd)
 }
 
-// files lists what is there, each as mode and path: all but the folders' own
-// modes, which have to be 0755.
+// files lists the files, each as mode and path. Directories must have mode 0755.
 func (p place) files(t *testing.T) []string {
 	t.Helper()
 	var list []string

@@ -12,11 +12,11 @@ import (
 	"testing"
 )
 
-// analyser is the program of systemd that judges units.
-const analyser = "systemd-analyze" //nolint:misspell // that is its name
+// analyser is the program of systemd that rates units.
+const analyser = "systemd-analyze" //nolint:misspell // its name
 
-// judge runs the analyser on the installed service, with drop-ins.
-func judge(t *testing.T, p place, dropIns []string, args ...string) string {
+// analyse runs the analyser on the installed service, with drop-ins.
+func analyse(t *testing.T, p place, dropIns []string, args ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	// Its program is where the unit says only on the host.
@@ -56,7 +56,7 @@ func TestVerify(t *testing.T) {
 	}
 	for _, dropIns := range [][]string{nil, all} {
 		// What it does not know, or cannot use, it says on standard error.
-		if said := judge(t, p, dropIns, "verify", "--man=no", "./rdma_exporter.service", "./rdma_exporter.socket"); said != "" {
+		if said := analyse(t, p, dropIns, "verify", "--man=no", "./rdma_exporter.service", "./rdma_exporter.socket"); said != "" {
 			t.Errorf("with %v:\n%s", dropIns, said)
 		}
 	}
@@ -77,7 +77,7 @@ func TestExposure(t *testing.T) {
 		{[]string{"root-users.conf"}, 1.7},
 		{[]string{"raw-packet.conf"}, 1.9},
 	} {
-		said := judge(t, p, c.dropIns, "security", "--offline=true", "--no-pager", "./rdma_exporter.service")
+		said := analyse(t, p, c.dropIns, "security", "--offline=true", "--no-pager", "./rdma_exporter.service")
 		figure := says.FindStringSubmatch(said)
 		if figure == nil {
 			t.Fatalf("with %v, no figure:\n%s", c.dropIns, said)
