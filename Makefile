@@ -90,12 +90,11 @@ test-unit: test-tools ## Run the tests of the packages, which need no RDMA devic
 # without it as well.
 concurrent := ./cmd/... ./collector ./internal/hardware ./internal/health ./internal/links ./internal/logqueue ./internal/supervisor ./internal/terminal ./internal/web ./internal/wire ./test/running ./verbs/ibverbs ./verbs/verbstest
 sequential := TestTroublesTogether|TestManyDevices|TestReadAtTheBounds|TestReadTruncatedAnywhere|TestReadDripped|TestOddStates|TestReportFits|TestAnyValues|TestExposition|TestOff|TestLatencyBounds|TestReadRefuses|TestEverythingIsBounded|TestPastIsBounded|FuzzCollect|FuzzPage
-spared := ./cmd/rdma_exporter ./collector ./internal/health ./internal/terminal ./internal/web ./internal/wire
 
 .PHONY: test-plain test-race
 test-plain:
 	$(test_env) go test $$(go list ./... | grep -vxF -e "$$(go list ./test/e2e $(concurrent))")
-	$(test_env) go test -vet=off -run '^($(sequential))$$' $(spared)
+	$(test_env) go test -vet=off -run '^($(sequential))$$' $(concurrent)
 test-race:
 	$(test_env) GORACE=atexit_sleep_ms=10 go test -race -skip '^($(sequential))$$' $(concurrent)
 

@@ -3,11 +3,15 @@ package docs_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"rdma_exporter/test/promql"
 	"rdma_exporter/test/running"
 )
 
@@ -18,6 +22,41 @@ var (
 	// metric with labels or an operator, or a function of one.
 	query = regexp.MustCompile(`^(rdma_[a-z_]+|[a-z_:]+:rdma_[a-z_:]+)( *[{<>=/]| (\*|or|unless) )|^(sum|avg|max|min|count|topk|rate|increase|histogram_quantile)( by \([a-z_, ]+\))? ?\(.+\)`)
 )
+
+// TestQueriesKeepApart verifies that the queries of docs/queries.md add up nothing of
+// several jobs or instances.
+func TestQueriesKeepApart(t *testing.T) {
+	asks := regexp.MustCompile(`^(8 \* )?[a-z_]+( by )?[ (]|^rdma_[a-z_]+(\{|$)`)
+	text, err := os.ReadFile(filepath.Join(root, "docs/queries.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for line := range strings.Lines(string(text)) {
+		_, cells, _ := strings.Cut(line, " | ")
+		for _, m := range span.FindAllStringSubmatch(cells, -1) {
+			if !asks.MatchString(m[1]) {
+				continue
+			}
+			found++
+			e, err := promql.Parse(strings.ReplaceAll(m[1], `\|`, "|"))
+			if err != nil {
+				t.Errorf("%s: %v", m[1], err)
+			}
+			sums := slices.ContainsFunc(e.Functions, func(f string) bool {
+				return slices.Contains([]string{"sum", "max", "min", "avg", "count"}, f)
+			})
+			for _, label := range []string{"job", "instance"} {
+				if (sums && !strings.Contains(m[1], " without ") || len(e.Grouped) > 0) && !slices.Contains(e.Grouped, label) {
+					t.Errorf("%s does not keep %s", m[1], label)
+				}
+			}
+		}
+	}
+	if found < 25 {
+		t.Errorf("only %d queries were found", found)
+	}
+}
 
 // TestQueries makes sure that Prometheus understands each expression of the pages.
 func TestQueries(t *testing.T) {
