@@ -334,16 +334,29 @@ func (c *checker) panel(p *panel) {
 			}
 		}
 	}
-	for _, l := range defaults.Links {
-		c.link("panel "+p.Title, l.URL)
-	}
+	links := defaults.Links
 	for _, o := range p.FieldConfig.Overrides {
 		for _, property := range o.Properties {
-			var links []link
-			if property.ID == "links" && json.Unmarshal(property.Value, &links) == nil {
-				for _, l := range links {
-					c.link("panel "+p.Title, l.URL)
-				}
+			var more []link
+			if property.ID == "links" && json.Unmarshal(property.Value, &more) == nil {
+				links = append(links, more...)
+			}
+		}
+	}
+	var labels []string
+	for _, t := range p.Targets {
+		labels = append(labels, c.labelsOf(parse(t.Expr))...)
+	}
+	for _, l := range links {
+		c.link("panel "+p.Title, l.URL)
+		for _, m := range regexp.MustCompile(`__field\.labels\.(\w+)`).FindAllStringSubmatch(l.URL, -1) {
+			if !slices.Contains(labels, m[1]) {
+				problem("a link has the label %s, which no series has", m[1])
+			}
+		}
+		for _, m := range regexp.MustCompile(`__data\.fields(?:\.(\w+)|\["([^"]+)"\])`).FindAllStringSubmatch(l.URL, -1) {
+			if !slices.Contains(c.columns(p), m[1]+m[2]) {
+				problem("a link has the field %s, which no row has", m[1]+m[2])
 			}
 		}
 	}
@@ -366,23 +379,36 @@ func (c *checker) panel(p *panel) {
 	}
 }
 
-// table checks that the columns of a table are there.
-func (c *checker) table(p *panel, problem func(string, ...any)) {
-	var values, labels, titles []string
+// columns returns the columns of a table, by their first names and by their titles.
+func (c *checker) columns(p *panel) []string {
+	var names []string
 	for _, t := range p.Targets {
 		value := "Value"
 		if len(p.Targets) > 1 {
 			value = "Value #" + t.RefID
 		}
-		values = append(values, value)
-		labels = append(labels, c.labelsOf(parse(t.Expr))...)
+		names = append(append(names, value), c.labelsOf(parse(t.Expr))...)
 	}
+	for _, transformation := range p.Transformations {
+		for _, name := range slices.Clone(names) {
+			if title := transformation.Options.RenameByName[name]; title != "" {
+				names = append(names, title)
+			}
+		}
+	}
+	return names
+}
+
+// table checks that the columns of a table are there.
+func (c *checker) table(p *panel, problem func(string, ...any)) {
+	names := c.columns(p)
+	var titles []string
 	order := p.Transformations[len(p.Transformations)-1].Options
 	if len(order.IndexByName) == 0 {
 		problem("is not put in order at last")
 	}
 	for field := range order.IndexByName {
-		if !slices.Contains(values, field) && !slices.Contains(labels, field) {
+		if !slices.Contains(names, field) {
 			problem("nothing has the column %s", field)
 		}
 		titles = append(titles, cmp.Or(order.RenameByName[field], field))

@@ -6,10 +6,7 @@ go 1.26
 
 tool github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
 
-require (
-	github.com/CycloneDX/cyclonedx-go v0.9.3
-	github.com/santhosh-tekuri/jsonschema/v6 v6.0.2
-)
+require github.com/CycloneDX/cyclonedx-go v0.9.3
 
 require (
 	dario.cat/mergo v1.0.0 // indirect
