@@ -18,7 +18,6 @@ import (
 )
 
 const (
-	// Version is the version of the JSON.
 	Version = 2
 	// Path is the URL path of the JSON.
 	Path = "/api/v2/status"
@@ -28,12 +27,10 @@ const (
 
 // Status is the state of the host at one moment.
 type Status struct {
-	// Version is the version of the JSON.
 	Version int `json:"version"`
 	// Generated is when the status was made.
 	Generated time.Time `json:"generated"`
-	// Exporter is the version of the exporter.
-	Exporter string `json:"exporter_version"`
+	Exporter  string    `json:"exporter_version"`
 	// Host is the name of the host; empty if it is not known.
 	Host string `json:"host,omitempty"`
 	// DocsURL precedes paths of documents; empty if it is not configured.
@@ -60,18 +57,15 @@ type Status struct {
 
 // SeverityCount counts the findings of one severity.
 type SeverityCount struct {
-	// Severity is the severity.
 	Severity health.Severity `json:"severity"`
 	// Count excludes accepted findings.
-	Count int `json:"count"`
-	// Accepted counts accepted findings.
+	Count    int `json:"count"`
 	Accepted int `json:"accepted,omitempty"`
 }
 
 // Device is the state of a device with its evaluation.
 type Device struct {
 	*state.DeviceState
-	// Health is the state of the device in one word.
 	Health health.Health `json:"health"`
 	// Headline is the worst finding in a sentence or two, or that no action is needed.
 	Headline string `json:"headline"`

@@ -291,8 +291,11 @@ func (l *PCILink) Degraded() bool {
 	return l.Speed > 0 && l.Speed < l.MaxSpeed || l.Width > 0 && l.Width < l.MaxWidth
 }
 
-// LargestOwners returns the owners, those with most objects first.
+// LargestOwners returns the owners, those with most objects first. The inventory may be nil.
 func (i *Inventory) LargestOwners() []Owner {
+	if i == nil {
+		return nil
+	}
 	all := func(o Owner) (objects int64) {
 		for _, c := range o.Objects {
 			objects += c.Objects

@@ -88,7 +88,7 @@ func more() map[string][]string {
 			`<td>python3</td><td>qp</td><td>1420 → 2000 in 58 min, 10 a minute</td><td><b class="text warning"><span aria-hidden="true">▲</span> all the time, never fewer</b></td><td>13 min</td><td><code title="3f2a1b2c3d4e`,
 			`class="warning" width="`, "Smaller owners have 48 qp. The kernel names no process for 2 pd, 10 qp.</p>",
 			`<span class="note">Exhausted at 4012, `, "(ibv_create_cq: ENOMEM)</span>",
-			`<tr><th scope="row">a process that was never seen</th><td>10 qp, 2 pd</td>`, `<tr><th scope="row">the exporter (probe run, timeout in ibv_destroy_cq)</th><td>1 ctx, 2 cq</td>`,
+			`<tr><th scope="row">a process that was never seen</th><td>10 qp, 2 pd</td>`, `<tr><th scope="row">a child of the exporter (probe run, timeout in ibv_destroy_cq)</th><td>1 ctx, 2 cq</td>`,
 		},
 		"permission_denied": {
 			"the verb that failed: <code>ibv_open_device</code> <code>EACCES</code><pre>open the device: ",

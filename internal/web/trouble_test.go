@@ -29,8 +29,8 @@ func everywhere(change func(*state.DeviceState)) apitest.Host {
 	return apitest.Host{Snapshot: s, Found: found}
 }
 
-// TestTroublesTogether makes sure that the same trouble on many devices is told once,
-// as real findings have it: each names its own device in what is to be done.
+// TestTroublesTogether verifies that the page shows the same problem of many devices once,
+// although each finding names its own device in its action.
 func TestTroublesTogether(t *testing.T) {
 	t.Parallel()
 	violated := func(names ...string) func(*state.DeviceState) {
@@ -45,8 +45,8 @@ func TestTroublesTogether(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*state.DeviceState)
-		// told is how often trouble is told, and action what there is of what to do about it.
-		told   int
+		// shown is how often the problem is shown.
+		shown  int
 		action string
 		more   string
 	}{
@@ -74,14 +74,14 @@ func TestTroublesTogether(t *testing.T) {
 		}
 		glance, _, _ := strings.Cut(body, `id="devices"`)
 		_, glance, _ = strings.Cut(glance, "</header>")
-		if n := strings.Count(glance, `<li class="trouble `); n != tt.told || !strings.Contains(glance, tt.action) {
-			t.Errorf("%s: told %d times, want %d and %q:\n%s", tt.name, n, tt.told, tt.action, glance)
+		if n := strings.Count(glance, `<li class="trouble `); n != tt.shown || !strings.Contains(glance, tt.action) {
+			t.Errorf("%s: shown %d times, want %d and %q:\n%s", tt.name, n, tt.shown, tt.action, glance)
 		}
-		if tt.told < 3 {
-			if said := strings.Count(glance, `<p class="found">`); said != tt.told {
-				t.Errorf("%s: the same is said %d times of devices, want %d:\n%s", tt.name, said, tt.told, glance)
+		if tt.shown < 3 {
+			if said := strings.Count(glance, `<p class="found">`); said != tt.shown {
+				t.Errorf("%s: the same is said %d times of devices, want %d:\n%s", tt.name, said, tt.shown, glance)
 			}
-			if links := len(regexp.MustCompile(`<a href="#device`).FindAllString(glance, -1)); links != 12*tt.told || strings.Count(glance, "And 52 more like this.") != tt.told {
+			if links := len(regexp.MustCompile(`<a href="#device`).FindAllString(glance, -1)); links != 12*tt.shown || strings.Count(glance, "And 52 more like this.") != tt.shown {
 				t.Errorf("%s: %d links, and %d more:\n%s", tt.name, links, strings.Count(glance, "And 52 more"), glance)
 			}
 		}
@@ -103,7 +103,7 @@ func TestRoot(t *testing.T) {
 	}
 	body := page(t, s).Body.String()
 	if n := strings.Count(body, `<li class="trouble `); n != 2 {
-		t.Errorf("it is told %d times, want once at the top and once with the device", n)
+		t.Errorf("it is shown %d times, want once at the top and once with the device", n)
 	}
 	for _, want := range []string{
 		`critical</span> outage <code>stuck</code>`, `It has not ended. <span class="hint">Same root cause: cq (probe_failed).</span>`,
@@ -116,72 +116,45 @@ func TestRoot(t *testing.T) {
 	}
 }
 
-// TestKept makes sure that the contracts are praised only if they were judged.
-func TestKept(t *testing.T) {
-	tests := []struct {
-		name   string
-		change func(*state.Contracts)
-		want   string
+// TestShows verifies what the page of one device shows, depending on its state.
+func TestShows(t *testing.T) {
+	const (
+		blind, owners, quiet = "The exporter does not see the processes of the host", "<h4>Owners</h4>", `<tr class="ok quiet" `
+		none                 = `badge unknown"><span aria-hidden="true">–</span> none `
+	)
+	for name, tt := range map[string]struct {
+		change    func(*state.DeviceState)
+		want, not string
 	}{
-		{"kept", func(*state.Contracts) {}, `badge ok"><span aria-hidden="true">✓</span> none violated<`},
-		{"no run", func(c *state.Contracts) { c.Last = nil }, `badge unknown"><span aria-hidden="true">–</span> none known to be violated yet<`},
-		{"failed", func(c *state.Contracts) { c.Last.Outcome = state.OutcomeFailed }, `–</span> none known to be violated: the last contract run was not ok<`},
-		{"old", func(c *state.Contracts) { c.Last.Started = c.Last.Started.AddDate(0, 0, -1) }, `–</span> none known to be violated: the last contract run is old<`},
-		{"skipped", func(c *state.Contracts) { c.Verdicts = c.Verdicts[3:4] }, `–</span> none could be checked<`},
-		{"violated", func(c *state.Contracts) { c.Verdicts[0].Verdict, c.Last = state.VerdictViolated, nil }, `badge critical"><span aria-hidden="true">✕</span> 1 violated<`},
-	}
-	for _, tt := range tests {
+		"kept":    {func(*state.DeviceState) {}, `badge ok"><span aria-hidden="true">✓</span> none violated<`, blind},
+		"no run":  {func(d *state.DeviceState) { d.Contracts.Last = nil }, none + "known to be violated yet<", ""},
+		"failed":  {func(d *state.DeviceState) { d.Contracts.Last.Outcome = state.OutcomeFailed }, none + "known to be violated: the last contract run was not ok<", ""},
+		"old":     {func(d *state.DeviceState) { d.Contracts.Last.Started = apitest.Now().AddDate(0, 0, -1) }, none + "known to be violated: the last contract run is old<", ""},
+		"skipped": {func(d *state.DeviceState) { d.Contracts.Verdicts = d.Contracts.Verdicts[3:4] }, none + "could be checked<", ""},
+		"violated": {func(d *state.DeviceState) {
+			d.Contracts.Verdicts[0].Verdict, d.Contracts.Last = state.VerdictViolated, nil
+		}, `✕</span> 1 violated<`, ""},
+		"quiet":     {func(*state.DeviceState) {}, quiet, " tr.ok "},
+		"style":     {func(*state.DeviceState) {}, " tr.quiet td:last-child { display: none; }", ""},
+		"not quiet": {func(d *state.DeviceState) { d.Last.Probes[2].Status = state.StatusSkipped }, "Could not be probed: srq.", quiet},
+		"blind":     {func(d *state.DeviceState) { d.Resources.Inventory.PIDsVisible = false }, blind, ""},
+		"no inventory": {func(d *state.DeviceState) {
+			d.Resources.Inventory, d.Resources.Leaked = nil, []state.Leaked{{Type: "qp", Objects: 1}}
+		}, "", blind},
+		"owners": {func(*state.DeviceState) {}, owners, ""},
+		"no owners": {func(d *state.DeviceState) {
+			i := d.Resources.Inventory
+			i.Owners, i.Others, i.Ownerless, i.Orphans, i.Untraced, i.Cgroups = nil, nil, nil, nil, nil, nil
+		}, "", owners},
+	} {
 		d := apitest.Device("mlx5_0", 4)
-		tt.change(d.Contracts)
-		_, kept, _ := strings.Cut(page(t, apitest.Host{Snapshot: &state.Snapshot{Devices: []state.DeviceState{d}}}).Body.String(), "Contracts of the man pages</h4>")
-		if kept, _, _ = strings.Cut(kept, "</p>"); !strings.Contains(kept, tt.want) {
-			t.Errorf("%s: got %s, want %s", tt.name, kept, tt.want)
+		tt.change(&d)
+		body := page(t, apitest.Host{Snapshot: &state.Snapshot{Devices: []state.DeviceState{d}}}).Body.String()
+		if !strings.Contains(body, tt.want) || tt.not != "" && strings.Contains(body, tt.not) {
+			t.Errorf("%s: the page lacks %q, or has %q", name, tt.want, tt.not)
 		}
-	}
-}
-
-// TestQuiet makes sure that a device's line leaves out on a phone only what says
-// nothing.
-func TestQuiet(t *testing.T) {
-	d := apitest.Device("mlx5_0", 4)
-	host := apitest.Host{Snapshot: &state.Snapshot{Devices: []state.DeviceState{d}}}
-	const quiet = `<tr class="ok quiet" `
-	if body := page(t, host).Body.String(); !strings.Contains(body, quiet) || !strings.Contains(body, " tr.quiet td:last-child { display: none; }") {
-		t.Error("it is not quiet")
-	}
-	d.Last.Probes[2].Status = state.StatusSkipped
-	if body := page(t, host).Body.String(); strings.Contains(body, quiet) || strings.Contains(body, " tr.ok ") || !strings.Contains(body, "Could not be probed: srq.") {
-		t.Error("what could not be probed is left out")
-	}
-}
-
-// TestBlind makes sure that the page says that processes cannot be seen only if that is
-// known.
-func TestBlind(t *testing.T) {
-	d := apitest.Device("mlx5_0", 4)
-	host := apitest.Host{Snapshot: &state.Snapshot{Devices: []state.DeviceState{d}}}
-	const blind = "The exporter does not see the processes of the host"
-	d.Resources.Inventory.PIDsVisible = false
-	if !strings.Contains(page(t, host).Body.String(), blind) {
-		t.Error("it is not said")
-	}
-	d.Resources.Inventory, d.Resources.Leaked = nil, []state.Leaked{{Type: "qp", Objects: 1}}
-	if strings.Contains(page(t, host).Body.String(), blind) {
-		t.Error("it is said without an inventory")
-	}
-}
-
-// TestUnowned makes sure that there is nothing about owners where nobody holds anything.
-func TestUnowned(t *testing.T) {
-	d := apitest.Device("mlx5_0", 4)
-	host := apitest.Host{Snapshot: &state.Snapshot{Devices: []state.DeviceState{d}}}
-	const owners = "<h4>Owners</h4>"
-	if !strings.Contains(page(t, host).Body.String(), owners) {
-		t.Error("the owners are not there")
-	}
-	i := d.Resources.Inventory
-	i.Owners, i.Others, i.Ownerless, i.Orphans, i.Untraced, i.Cgroups = nil, nil, nil, nil, nil, nil
-	for _, err := range flaws(page(t, host).Body.String()) {
-		t.Error(err)
+		for _, err := range flaws(body) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -16,18 +17,6 @@ import (
 
 func functions() template.FuncMap {
 	return template.FuncMap{
-		"cgroups": func(r *state.Resources) []state.CgroupUse {
-			if r.Inventory == nil {
-				return nil
-			}
-			return r.Inventory.Cgroups
-		},
-		"interrupts": func(h *state.HardwareState) []state.Interrupt {
-			if h.Latest == nil {
-				return nil
-			}
-			return h.Latest.Interrupts
-		},
 		"lastProbes": func(d deviceView) []state.ProbeResult {
 			return slices.DeleteFunc(d.Probes(), func(p state.ProbeResult) bool { return p.Status == "" })
 		},
@@ -39,12 +28,6 @@ func functions() template.FuncMap {
 		},
 		"memoryOf": collect(func(p state.Probe) []state.Memory { return p.Memory }),
 		"methods":  collect(func(p state.Probe) []state.Method { return p.Methods }),
-		"owners": func(r *state.Resources) []state.Owner {
-			if r.Inventory == nil {
-				return nil
-			}
-			return r.Inventory.LargestOwners()
-		},
 		"ports": func(d deviceView) []state.Port {
 			if d.Info == nil {
 				return nil
@@ -154,45 +137,19 @@ func (d documents) named(page, name string) template.HTML {
 	return template.HTML(`<a href="` + template.HTMLEscapeString(d.url+"docs/reference/"+page+".md#"+name) + `">` + code + `</a>`)
 }
 
-// Prose returns text in which commands are in backticks.
+// Prose returns text with commands, which are in backticks, and with links to the documents
+// that it names. A full stop after a link belongs to the sentence.
 func (d documents) Prose(s string) template.HTML {
-	var b strings.Builder
-	for {
-		before, rest, found := strings.Cut(s, "`")
-		command, after, closed := strings.Cut(rest, "`")
-		if !found || !closed {
-			b.WriteString(d.linked(s))
-			return template.HTML(b.String())
-		}
-		b.WriteString(d.linked(before))
-		b.WriteString("<code>")
-		b.WriteString(template.HTMLEscapeString(command))
-		b.WriteString("</code>")
-		s = after
+	pattern := "`[^`]*`"
+	if d.url != "" {
+		pattern += "|" + regexp.QuoteMeta(template.HTMLEscapeString(d.url+"docs/")) + "[a-z/.#_]*[a-z/#_]"
 	}
-}
-
-// linked returns text that leads to the documents that it names.
-func (d documents) linked(s string) string {
-	var b strings.Builder
-	for d.url != "" {
-		before, rest, found := strings.Cut(s, d.url+"docs/")
-		if !found {
-			break
+	return template.HTML(regexp.MustCompile(pattern).ReplaceAllStringFunc(template.HTMLEscapeString(s), func(m string) string {
+		if strings.HasPrefix(m, "`") {
+			return "<code>" + strings.Trim(m, "`") + "</code>"
 		}
-		path := rest
-		if end := strings.IndexFunc(rest, func(r rune) bool {
-			return (r < 'a' || r > 'z') && !strings.ContainsRune("/.#_", r)
-		}); end >= 0 {
-			path = rest[:end]
-		}
-		// The last stop is that of the sentence.
-		path = strings.TrimRight(path, ".")
-		url := template.HTMLEscapeString(d.url + "docs/" + path)
-		b.WriteString(template.HTMLEscapeString(before) + `<a href="` + url + `">` + url + "</a>")
-		s = rest[len(path):]
-	}
-	return b.String() + template.HTMLEscapeString(s)
+		return `<a href="` + m + `">` + m + "</a>"
+	}))
 }
 
 func brief(s string) string { return text.Truncate(s, 240) }
