@@ -143,15 +143,6 @@ func TestWatch(t *testing.T) {
 			steps: []step{told(unix.RTM_NEWLINK, ethLink), told(unix.RTM_NEWLINK, link(2, "eth0", unix.IFF_UP, 5, 5))},
 			want:  []state.LinkEvent{eth(5, 4), eth(5, 5)},
 		},
-		"gone, and another": {
-			steps: []step{told(unix.RTM_DELLINK, ethLink), told(unix.RTM_NEWLINK, link(3, "eth0", 0, 0, 1))},
-			want:  []state.LinkEvent{{Ifindex: 2, Name: "eth0", Removed: true}, {Ifindex: 3, Name: "eth0", CarrierDowns: 1, HasCounts: true}},
-		},
-		"left a bridge": {steps: []step{told(unix.RTM_DELLINK, info(unix.AF_BRIDGE, 2, 0, named("eth0")))}},
-		"without counts": {
-			steps: []step{told(unix.RTM_NEWLINK, info(unix.AF_UNSPEC, 4, running, named("wlan0"), number(unix.IFLA_CARRIER_UP_COUNT, 3)))},
-			want:  []state.LinkEvent{{Ifindex: 4, Name: "wlan0", Up: true}},
-		},
 		"what is no link": {
 			steps: []step{told(unix.RTM_NEWADDR, nil), told(unix.NLMSG_NOOP, nil), told(unix.NLMSG_ERROR, []byte{255}), told(unix.NLMSG_DONE, nil), told(unix.RTM_NEWLINK, loLink)},
 			want:  []state.LinkEvent{lo},

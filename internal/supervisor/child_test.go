@@ -208,50 +208,6 @@ func TestChildrenDieWithParent(t *testing.T) {
 	awaitNone(t, pids)
 }
 
-// TestRunWithRealChildren verifies everything together, and that nothing is left.
-func TestRunWithRealChildren(t *testing.T) {
-	t.Parallel()
-	sink := newRecorder()
-	s, pids := newShell(t, "", patience)
-	cfg := s.cfg
-	cfg.Observers = []Observer{sink}
-	cfg.Discover = func() ([]string, error) { return []string{"good", "bad", "ugly"}, nil }
-	cfg.Command = func(_ state.Kind, device string, _ wire.Request) Command {
-		return shell(map[string]string{"good": sayWhole, "bad": "exit 3", "ugly": hang}[device], pids)
-	}
-	cfg.Concurrency, cfg.Interval = 3, 100*time.Millisecond
-	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
-	eventually(t, "good ran 3 times, bad ran twice, ugly hangs", func() bool {
-		return sink.count("good") >= 3 && sink.count("bad") >= 2 && len(pidsIn(t, pids)) >= 6
-	})
-	cancel()
-	if err := <-ended; err != nil {
-		t.Errorf("Run: %v", err)
-	}
-	for _, pid := range pidsIn(t, pids) {
-		if lives(pid) {
-			t.Errorf("process %d is left", pid)
-		}
-	}
-	for device, want := range map[string]state.Outcome{"good": state.OutcomeOK, "bad": state.OutcomeCrashed} {
-		for _, run := range sink.runs(device) {
-			if run.Outcome != want {
-				t.Errorf("%s: outcome %q: %s", device, run.Outcome, run.Error)
-			}
-		}
-	}
-	if n := sink.count("ugly"); n != 0 {
-		t.Errorf("%d runs of a child that was cancelled", n)
-	}
-}
-
 func TestExitString(t *testing.T) {
 	t.Parallel()
 	for want, e := range map[string]exit{

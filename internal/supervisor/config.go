@@ -114,10 +114,9 @@ const (
 
 // An Observer processes finished runs.
 //
-// The goroutines that schedule the runs of a device call both methods. Up to three call
-// Observe concurrently for one device: one with its inventories, one with its hardware, and
-// one with the rest. None does while Forget is called. Both methods should return at once.
-// Until they do, the device gets no further run and [Supervisor.Run] does not return.
+// Several goroutines call both methods, but only one at a time for one device. Both methods
+// should return at once. Until they do, the device gets no further run and [Supervisor.Run]
+// does not return.
 type Observer interface {
 	// Observe is called once for each finished run, before it is in the snapshot. Nobody may
 	// modify the run. A run that was cancelled, because its device vanished or the

@@ -317,25 +317,6 @@ func TestContractsMergesVerdicts(t *testing.T) {
 	})
 }
 
-func TestContractsIsBounded(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		judge := func(_ string, done []string, _ int) script { return hangs(fmt.Sprintf("c%d", len(done))) }
-		b := newContractBench(t, always(scriptOK(0)), judge, func(c *Config) { c.Interval = 24 * time.Hour }, "a")
-		b.after(59 * time.Minute)
-		s := 20 * time.Second
-		wantEqual(t, "children", b.kids.startsOf(judgingOf("a")), []time.Duration{0, s, 2 * s, 3 * s, 4 * s})
-		wantEqual(t, "verdicts", len(b.verdicts("a")), 2*5)
-		wantEqual(t, "warnings", b.logs("given up"), 1)
-		wantEqual(t, "failures", b.logs("Contract run on device failed"), 5)
-		b.after(time.Hour)
-		starts := b.kids.startsOf(judgingOf("a"))
-		wantEqual(t, "start of the next contract run", starts[5], time.Hour)
-		wantEqual(t, "children", len(starts), 10)
-		wantEqual(t, "warnings", b.logs("given up"), 1)
-		wantEqual(t, "failures", b.logs("Contract run on device failed"), 5)
-	})
-}
-
 // Without a contract to blame there is nothing to go on without.
 func TestContractsDoesNotGoOn(t *testing.T) {
 	t.Parallel()
@@ -688,6 +669,7 @@ func TestContractsThatIsBrokenOff(t *testing.T) {
 		for i := range maxContinuations + 1 {
 			want = slices.Insert(want, 2*i, fmt.Sprintf("c%d", i), "skipped:crashed")
 		}
+		wantEqual(t, "warnings", b.logs("given up"), 1)
 		wantEqual(t, "verdicts", b.verdicts("a"), want)
 		for _, c := range stateOf(t, b.Snapshot(), "a").Contracts.Verdicts {
 			wantEqual(t, "severity of "+c.Name, c.Severity, state.SeverityInfo)

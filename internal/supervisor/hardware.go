@@ -174,7 +174,7 @@ func (s *Supervisor) takeHardware(due []*worker, res result) {
 		runs[i] = runOf(res.run, w.name)
 		w.adapter.log.run(runs[i], res.stderr,
 			"Hardware of device could not be read", "Hardware of device can be read again", "Hardware of device read")
-		w.observeHardware(runs[i])
+		w.observe(runs[i])
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,21 +185,6 @@ func (s *Supervisor) takeHardware(due []*worker, res result) {
 		}
 	}
 	s.publish()
-}
-
-// observeHardware gives a run to the observers, unless they have forgotten the device.
-func (w *worker) observeHardware(run *state.Run) {
-	w.deliverMu.Lock()
-	defer w.deliverMu.Unlock()
-	w.s.mu.Lock()
-	vanished := w.vanished
-	w.s.mu.Unlock()
-	if vanished {
-		return
-	}
-	for _, o := range w.s.cfg.Observers {
-		o.Observe(run)
-	}
 }
 
 // runOf returns the part of a reading that is about one device, as a run.

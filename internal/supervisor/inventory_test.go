@@ -332,31 +332,6 @@ func TestInventoryOfVanished(t *testing.T) {
 	})
 }
 
-// TestSamples makes sure that what the inventories of an hour counted is kept, and what a
-// child without an inventory leaves is nothing.
-func TestSamples(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		inventory := func(_ string, n int) script {
-			if n == 2 {
-				return scriptFail()
-			}
-			i := state.Inventory{Index: 1, Objects: []state.ObjectCount{{Type: "qp", Owner: state.OwnerUser, Objects: int64(n)}}}
-			return inventorying(0, i)
-		}
-		b := newInventoryBench(t, always(scriptOK(time.Second)), inventory, nil, "a")
-		b.after(10*time.Minute + time.Second)
-		samples := stateOf(t, b.Snapshot(), "a").Resources.Samples
-		if n := len(samples); n < 4 || n > 6 {
-			t.Fatalf("%d samples of 10 minutes", n)
-		}
-		for i, s := range samples {
-			if i > 0 && s.Objects[2] <= samples[i-1].Objects[2] {
-				t.Errorf("sample %d has %v", i, s.Objects)
-			}
-		}
-	})
-}
-
 // TestOrphans verifies that the time since which there are ownerless objects is that of an
 // unbroken series of inventories that could tell.
 func TestOrphans(t *testing.T) {

@@ -241,21 +241,6 @@ func TestStateOfFailingDevice(t *testing.T) {
 	})
 }
 
-func TestConcurrency(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		b := newBench(t, always(scriptOK(4*time.Second)), func(c *Config) { c.Concurrency = 2 }, "a", "b", "c", "d", "e")
-		b.after(30 * time.Minute)
-		if b.kids.most != 2 {
-			t.Errorf("%d children at once, want 2", b.kids.most)
-		}
-		for _, d := range []string{"a", "b", "c", "d", "e"} {
-			if n := b.sink.count(d); n < 29 || n > 30 {
-				t.Errorf("%d runs on %s", n, d)
-			}
-		}
-	})
-}
-
 // However many devices hang, once each has been found to, they leave all slots but
 // one to the others, which are probed as if there were none.
 func TestHungDevicesDelayNobody(t *testing.T) {

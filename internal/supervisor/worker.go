@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -40,7 +41,7 @@ type worker struct {
 	portChanged, reloaded chan struct{}
 	// ticket is that of a suspect job that waits for its slot, or makes way for a probe run.
 	ticket *ticket
-	// deliverMu is held while observers process the hardware of the device or forget it.
+	// deliverMu is held while observers process a run of the device or forget it.
 	deliverMu sync.Mutex
 
 	// Supervisor.mu guards the rest. vanished stays true if the device appears again, since
@@ -218,21 +219,31 @@ func (w *worker) acquire(ctx context.Context, j *job) (release func(), err error
 	return release, err
 }
 
-// deliver gives a finished run to the observers. Then it changes the state of the device,
-// unless that has vanished.
+// deliver gives a finished run to the observers and changes the state of the device.
 func (w *worker) deliver(res result, change func(*state.DeviceState)) {
-	for _, o := range w.s.cfg.Observers {
-		o.Observe(res.run)
-	}
+	w.observe(res.run)
 	w.update(func(dev *state.DeviceState) {
 		if w.vanished {
 			return
 		}
-		if res.run.Info != nil {
-			dev.Info = res.run.Info
-		}
+		dev.Info = cmp.Or(res.run.Info, dev.Info)
 		change(dev)
 	})
+}
+
+// observe gives a run to the observers, unless the device has vanished.
+func (w *worker) observe(run *state.Run) {
+	w.deliverMu.Lock()
+	defer w.deliverMu.Unlock()
+	w.s.mu.Lock()
+	vanished := w.vanished
+	w.s.mu.Unlock()
+	if vanished {
+		return
+	}
+	for _, o := range w.s.cfg.Observers {
+		o.Observe(run)
+	}
 }
 
 // probed processes a probe run. It returns how the state of the device changes.

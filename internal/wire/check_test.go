@@ -239,29 +239,6 @@ func isBounded(run *state.Run) bool {
 	return ok
 }
 
-// TestReadCutsKnown verifies that the texts of known shortfalls are cut as those of failures
-// are.
-func TestReadCutsKnown(t *testing.T) {
-	t.Parallel()
-	long := strings.Repeat("x", 1<<16)
-	var b strings.Builder
-	w := NewWriter(&b)
-	p := state.Probe{Name: "qp", Status: state.StatusOK, Known: []state.KnownShortfall{
-		{Subject: state.Subject{Object: "inline", QPType: "ud"}, Message: long, Contract: "c", Fact: long, Source: long},
-	}}
-	if err := errors.Join(w.Send(Line{Probe: &p}), w.Send(Line{End: &End{}})); err != nil {
-		t.Fatal(err)
-	}
-	var run state.Run
-	if err := Read(strings.NewReader(b.String()), &run); err != nil {
-		t.Fatal(err)
-	}
-	k := run.Probes[0].Known[0]
-	if n := max(len(k.Message), len(k.Fact), len(k.Source)); n > 5000 {
-		t.Errorf("a text of %d bytes", n)
-	}
-}
-
 // TestForms verifies which strings have a form.
 func TestForms(t *testing.T) {
 	t.Parallel()

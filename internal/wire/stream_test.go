@@ -221,16 +221,6 @@ func TestReadInFlight(t *testing.T) {
 	}
 }
 
-// A long line that comes in small pieces takes no longer than one in one piece.
-func TestReadDripped(t *testing.T) {
-	t.Parallel()
-	text := `{"end":{}` + strings.Repeat(" ", MaxLine-len(endLine)) + "}\n"
-	var run state.Run
-	if err := Read(iotest.OneByteReader(strings.NewReader(text)), &run); err != nil {
-		t.Error(err)
-	}
-}
-
 // A report may be just as large as the bounds say.
 func TestReadAtTheBounds(t *testing.T) {
 	t.Parallel()
