@@ -154,8 +154,8 @@ func (s *Supervisor) runChild(ctx context.Context, t task) result {
 // block forever, if the server of its file is gone.
 var errNotStarted = errors.New("the child did not start in time")
 
-// await waits until the child has ended or has to be killed. It also tells
-// whether the reader has returned, and with which error.
+// await waits until the child has exited or must be killed. It also reports whether the reader
+// has returned, and its error.
 func (s *Supervisor) await(ctx context.Context, p process, read <-chan error, timeout time.Duration) (why ending, hasRead bool, readErr error) {
 	deadline := time.NewTimer(timeout)
 	defer deadline.Stop()
@@ -200,8 +200,7 @@ func within(d time.Duration, done <-chan struct{}) bool {
 	}
 }
 
-// unusable reports whether a reader's error means that what the child writes is
-// no report, rather than that its report has no end.
+// unusable reports whether a reader's error means more than that the report has no end.
 func unusable(err error) bool { return err != nil && !errors.Is(err, wire.ErrTruncated) }
 
 // conclude sums up the run of a child that exited by itself.

@@ -183,7 +183,6 @@ func TestChildOutlivesThreads(t *testing.T) {
 	wg.Wait()
 }
 
-// TestChildrenDieWithParent verifies that children end however the supervisor's process ends.
 func TestChildrenDieWithParent(t *testing.T) {
 	t.Parallel()
 	pids := t.TempDir()

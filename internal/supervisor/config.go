@@ -118,9 +118,9 @@ const (
 // should return at once. Until they do, the device gets no further run and [Supervisor.Run]
 // does not return.
 type Observer interface {
-	// Observe is called once for each finished run, before it is in the snapshot. Nobody may
-	// modify the run. A run that was cancelled, because its device vanished or the
-	// supervisor ends, is not observed.
+	// Observe is called once for each finished run, before it is in the snapshot. It must not
+	// modify the run. Runs that were cancelled, because the device vanished or the supervisor
+	// ends, are not observed.
 	Observe(run *state.Run)
 	// Forget is called once for a device that vanished, when none of its children is left.
 	// No run of this device is observed afterwards, unless it appears again.

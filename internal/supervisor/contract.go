@@ -29,7 +29,7 @@ type contractRunner struct {
 	done    []string
 	// withoutCompletions is true if the last run leaves completions out.
 	withoutCompletions bool
-	// children counts those of the current run. Zero means that there is none.
+	// children counts those of the current run. Zero means no run.
 	children int
 	// failed is true if a child of the last run did not end well.
 	failed bool

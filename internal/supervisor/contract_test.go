@@ -14,9 +14,8 @@ import (
 	"rdma_exporter/internal/wire"
 )
 
-// judging returns the report of a child that judges contracts, given as name and
-// verdict, and has not come to its end. The reason of a skip follows a colon; what is
-// known of the driver begins with that.
+// judging returns the lines of a child that checks contracts, given as name and verdict. The
+// reason of a skip follows a colon. A known violation begins with "known ".
 func judging(pairs ...string) string {
 	var b strings.Builder
 	w := wire.NewWriter(&b)
@@ -37,25 +36,24 @@ func judging(pairs ...string) string {
 	return b.String()
 }
 
-// judged is a child that judges contracts and comes to its end.
+// judged is a child that checks contracts and completes.
 func judged(takes time.Duration, pairs ...string) script {
 	return script{output: judging(pairs...) + `{"end":{}}` + "\n", takes: takes}
 }
 
-// hangs is a child that hangs in a verb while it judges a contract.
+// hangs is a child that hangs in a verb while it checks a contract.
 func hangs(contract string, pairs ...string) script {
 	return script{output: judging(pairs...) + `{"judging":"` + contract + `"}` + "\n" + `{"begin":"ibv_get_cq_event"}` + "\n", takes: -1}
 }
 
-// crashes is hangs for a child that crashes.
 func crashes(contract string, pairs ...string) script {
 	s := hangs(contract, pairs...)
 	s.takes, s.exit = time.Second, exit{signal: 11}
 	return s
 }
 
-// presumes has a child that hangs or crashes while it judges y presume before that
-// the contract is violated, or say that this is proven.
+// presumes makes a child that hangs or crashes while it checks y report a provisional violation
+// first.
 func presumes(s script, proven bool) script {
 	var b strings.Builder
 	_ = wire.NewWriter(&b).Send(wire.Line{Presumed: &state.ProvisionalVerdict{Proven: proven, Contract: state.Contract{
@@ -66,21 +64,20 @@ func presumes(s script, proven bool) script {
 	return s
 }
 
-// ends is crashes for a child that ends in another way.
 func ends(e exit, contract string, pairs ...string) script {
 	s := crashes(contract, pairs...)
 	s.exit = e
 	return s
 }
 
-// inNoVerb has a child that hangs or crashes do so in no verb.
+// inNoVerb makes a child hang or crash outside a verb.
 func inNoVerb(s script) script {
 	s.output = strings.Replace(s.output, `{"begin":"ibv_get_cq_event"}`+"\n", "", 1)
 	return s
 }
 
 // newContractBench is newBench with contract runs every hour, whose children may take 20
-// seconds. They are like the probes' but are told what is judged.
+// seconds.
 func newContractBench(
 	t *testing.T, next func(device string, n int) script, judge func(device string, judged []string, n int) script,
 	change func(*Config), devices ...string,
@@ -100,8 +97,7 @@ func alwaysJudge(s script) func(string, []string, int) script {
 	return func(string, []string, int) script { return s }
 }
 
-// contractsOnly returns contract run for children of which the first few are like these, and
-// the others like the last.
+// contractsOnly returns these children, and then always the last.
 func contractsOnly(first ...script) func(string, []string, int) script {
 	return func(_ string, _ []string, n int) script { return first[min(n, len(first)-1)] }
 }
@@ -183,8 +179,8 @@ func TestContractsIsOff(t *testing.T) {
 	})
 }
 
-// What becomes of contract runs changes nothing about the probes, nor the other way
-// round.
+// TestContractsAndProbesFailApart verifies that failures of contract runs do not affect probe
+// runs, nor the reverse.
 func TestContractsAndProbesFailApart(t *testing.T) {
 	t.Parallel()
 	bad := script{output: `{"end":{"error":"no luck"}}` + "\n"}
@@ -213,7 +209,8 @@ func TestContractsAndProbesFailApart(t *testing.T) {
 	})
 }
 
-// A contract on which the child hangs or crashes costs its own verdict only.
+// TestContractsGoesOn verifies that a contract on which the child hangs or crashes costs only
+// its own verdict.
 func TestContractsGoesOn(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -286,8 +283,8 @@ func TestContractsGoesOn(t *testing.T) {
 	}
 }
 
-// The severity of a contract that is not judged any more is that of before, and
-// snapshots that were published stay as they are.
+// TestContractsMergesVerdicts verifies that a contract without a new verdict keeps its
+// severity, and that published snapshots do not change.
 func TestContractsMergesVerdicts(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		judge := contractsOnly(
@@ -317,7 +314,8 @@ func TestContractsMergesVerdicts(t *testing.T) {
 	})
 }
 
-// Without a contract to blame there is nothing to go on without.
+// TestContractsDoesNotGoOn verifies that a run that ends outside a contract has no further
+// child.
 func TestContractsDoesNotGoOn(t *testing.T) {
 	t.Parallel()
 	silent := scriptHang()
@@ -415,8 +413,6 @@ func TestVanishedInContracts(t *testing.T) {
 	}
 }
 
-// Between the children of a contract run that hangs again and again, the probes have
-// their turn when they are due.
 func TestProbesBetweenChildrenOfContracts(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		judge := func(_ string, done []string, _ int) script { return hangs(fmt.Sprintf("c%d", len(done))) }
@@ -430,9 +426,8 @@ func TestProbesBetweenChildrenOfContracts(t *testing.T) {
 	})
 }
 
-// However many contract runs hang, once each has been found to, the probes go on as if
-// there were none: but for the time that the device's own contract run takes, on their
-// devices, too.
+// TestHungContractsDelayNoProbes verifies that contract runs that hang delay the probes of
+// other devices only until they are suspect.
 func TestHungContractsDelayNoProbes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		hung := []string{"h1", "h2", "h3", "h4", "h5", "h6", "h7", "h8"}
@@ -469,9 +464,8 @@ func TestHungContractsDelayNoProbes(t *testing.T) {
 	})
 }
 
-// However many devices hang, one whose contract run hung once is judged to the end, and its
-// probes come on time meanwhile, be they a second apart; of those that hang in all that they
-// do, each has its turn.
+// TestHungDevicesStarveNoContracts verifies that, however many devices hang, a device whose
+// contract run hung once completes it, and that the hung ones each get slots.
 func TestHungDevicesStarveNoContracts(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -518,7 +512,7 @@ func TestHungDevicesStarveNoContracts(t *testing.T) {
 	}
 }
 
-// A device on which a child cannot be killed keeps none of those that hang from their turn.
+// TestStuckDeviceLeavesTheQueue verifies that a device with a stuck child gives up its ticket.
 func TestStuckDeviceLeavesTheQueue(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		// Its first contract run hangs, and while the next child waits for its turn, a run of
@@ -615,7 +609,6 @@ func TestContractsLog(t *testing.T) {
 	})
 }
 
-// planned is the line with which a child says what it will judge.
 func planned(names ...string) string {
 	var b strings.Builder
 	var plan []state.Planned
@@ -626,8 +619,8 @@ func planned(names ...string) string {
 	return b.String()
 }
 
-// A child that hangs while it tries which completions there are costs what needs
-// completions, and nothing else.
+// TestContractsWithoutCompletions verifies that a child that hangs while it tries completions
+// costs only the contracts that need them.
 func TestContractsWithoutCompletions(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		judge := func(_ string, _ []string, n int) script {
@@ -647,8 +640,9 @@ func TestContractsWithoutCompletions(t *testing.T) {
 	})
 }
 
-// What a contract run that was broken off did not come to says so, unless it is known
-// from before; what is not judged any more is forgotten when a contract run is whole.
+// TestContractsThatIsBrokenOff verifies that contracts that an abandoned run did not reach are
+// skipped, unless a verdict exists, and that a complete run drops contracts that are no longer
+// checked.
 func TestContractsThatIsBrokenOff(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		judge := func(_ string, _ []string, n int) script {
@@ -681,8 +675,8 @@ func TestContractsThatIsBrokenOff(t *testing.T) {
 	})
 }
 
-// What an earlier child of a contract run could not destroy is not forgotten because a later
-// one had nothing to say of it; the next contract run begins anew.
+// TestContractsKeepsUndestroyed verifies that objects that an earlier child could not destroy
+// stay until the next contract run.
 func TestContractsKeepsUndestroyed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		first := crashes("y", "x", "holds")

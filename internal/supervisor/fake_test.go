@@ -71,8 +71,8 @@ type fakes struct {
 	told [][]string
 }
 
-// newFakes returns children whose script depends on the device and on how many
-// children of it were started before.
+// newFakes returns children whose script depends on the device and the number of its earlier
+// children.
 func newFakes(next func(device string, n int) script) *fakes {
 	return &fakes{
 		begin: time.Now(), next: next,
@@ -81,15 +81,11 @@ func newFakes(next func(device string, n int) script) *fakes {
 	}
 }
 
-// judgingOf is under which name the children of a device are counted that judge
-// contracts.
+// judgingOf is the name under which children that check contracts of a device are counted.
 func judgingOf(device string) string { return "contracts of " + device }
 
-// inventoryOf is under which name the children of a device are counted that take inventory.
 func inventoryOf(device string) string { return "inventory of " + device }
 
-// hardwareOf is under which name the readings of a device are counted, and allHardware that
-// of the children.
 func hardwareOf(device string) string { return "hardware of " + device }
 
 const allHardware = "hardware"
@@ -112,7 +108,6 @@ func fakeCommand(kind state.Kind, device string, r wire.Request) Command {
 	}
 }
 
-// withoutCompletions is how a fake child is told to leave out completions.
 const withoutCompletions = "without completions"
 
 // launch is a launcher. The path of the command is the device's name.
@@ -256,7 +251,7 @@ func (u unstarted) done() <-chan struct{} { return u.ended }
 func (u unstarted) exit() exit            { return exit{err: u.err} }
 func (u unstarted) stderr() stderr        { return stderr{} }
 
-// recorder is a sink that keeps what it is told, in order.
+// recorder is an observer that records its calls in order.
 type recorder struct {
 	mu     sync.Mutex
 	events []string

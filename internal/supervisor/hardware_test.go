@@ -24,7 +24,7 @@ func telling(takes time.Duration, all ...state.Hardware) script {
 	return script{output: b.String(), takes: takes}
 }
 
-// allOf is a child that reads all that it is asked in a second.
+// allOf is a child that reads all requested devices in a second.
 func allOf(devices []string, _ int) script {
 	var all []state.Hardware
 	for _, d := range devices {
@@ -38,8 +38,7 @@ func hung(device string) state.Hardware {
 	return state.Hardware{Device: device, Failure: "no end of /sys/" + device, Reading: "/sys/" + device}
 }
 
-// hardwareBench is newBench with readings of the hardware every 15 seconds, and which devices
-// each was asked, and what to skip.
+// hardwareBench is newBench with readings every 15 seconds, and the requests.
 type hardwareBench struct {
 	*bench
 	asked   [][]string
@@ -90,7 +89,7 @@ func (h *hardwareBench) hardware(device string) state.HardwareState {
 	return *s
 }
 
-// One child reads all devices, once in each interval, beside what else goes on.
+// TestHardware verifies that one child reads all devices, once in each interval.
 func TestHardware(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		b := newHardwareBench(t, allOf, nil, "b", "a")
@@ -114,8 +113,8 @@ func TestHardware(t *testing.T) {
 	})
 }
 
-// A device that fails, in whatever way, is read ever more rarely, and the others as before.
-// What was read of it in part does not take the place of what was read to the end.
+// TestHardwareFails verifies that a device that fails in any way is read less and less often,
+// the others as before, and that a partial reading does not replace a complete one.
 func TestHardwareFails(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -197,7 +196,6 @@ func TestHardwareFails(t *testing.T) {
 	}
 }
 
-// What was read in part is better than nothing.
 func TestHardwareInPart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		b := newHardwareBench(t, func([]string, int) script {
@@ -210,8 +208,7 @@ func TestHardwareInPart(t *testing.T) {
 	})
 }
 
-// Devices that a child hangs on which cannot be killed are left out until it has ended; the
-// others go on with new children, of which another may do the same.
+// TestHardwareStuck verifies that devices that a stuck child holds are left out until it exits.
 func TestHardwareStuck(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -252,8 +249,8 @@ func TestHardwareStuck(t *testing.T) {
 	})
 }
 
-// Counters that the kernel refuses are left alone for ten minutes, and stay refused; others
-// that cannot be read are tried again.
+// TestHardwareRefused verifies that refused counters are not read for ten minutes and stay
+// refused.
 func TestHardwareRefused(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var refused atomic.Bool
@@ -291,8 +288,8 @@ func TestHardwareRefused(t *testing.T) {
 	})
 }
 
-// A counter that is lower than before has come to the end of its width, or begun anew; one
-// that goes up and down is none.
+// TestHardwareDrops verifies that a lower counter counts as wrapped or reset, and a gauge as
+// neither.
 func TestHardwareDrops(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -345,8 +342,7 @@ func TestHardwareDrops(t *testing.T) {
 	}
 }
 
-// A device that vanishes is forgotten, and nothing of it is handed over afterwards, not even
-// if it vanished while it was read.
+// TestHardwareOfVanished verifies that nothing of a device is observed after it was forgotten.
 func TestHardwareOfVanished(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		b := newHardwareBench(t, func(devices []string, n int) script {
@@ -376,7 +372,6 @@ func TestHardwareOfVanished(t *testing.T) {
 	})
 }
 
-// With everything done once, the hardware is read once, whatever becomes of it.
 func TestHardwareOnce(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

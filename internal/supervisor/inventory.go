@@ -61,8 +61,7 @@ func (i *inventoryWorker) candidates() []state.Context {
 	return contexts
 }
 
-// verified forgets the candidates of which nothing is left, and returns those that left
-// something.
+// verified forgets the candidates that left nothing, and returns those that left something.
 func (i *inventoryWorker) verified(candidates []state.Context, found *state.Inventory) []state.LeakedBy {
 	i.mu.Lock()
 	defer i.mu.Unlock()

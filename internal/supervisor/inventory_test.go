@@ -10,7 +10,7 @@ import (
 	"rdma_exporter/internal/wire"
 )
 
-// inventorying is a child that takes an inventory, finds this, and comes to its end.
+// inventorying is a child that takes this inventory and completes.
 func inventorying(takes time.Duration, i state.Inventory) script {
 	var b strings.Builder
 	w := wire.NewWriter(&b)
@@ -20,7 +20,7 @@ func inventorying(takes time.Duration, i state.Inventory) script {
 	return script{output: b.String(), takes: takes}
 }
 
-// uncounted is what an inventory tells first.
+// uncounted is what an inventory reports first.
 func uncounted() state.Inventory {
 	i := state.Inventory{Index: 1, PIDsVisible: true, Objects: []state.ObjectCount{{Type: "qp", Owner: state.OwnerUnknown, Objects: 7}}}
 	for _, typ := range state.ResourceTypes() {
@@ -36,8 +36,7 @@ func counted() script {
 	return script{output: b.String(), takes: -1}
 }
 
-// opening has a child of the probes say what the kernel calls the device that it
-// opened.
+// opening makes a child of the probes report its device context.
 func opening(s script, id uint32) script {
 	var b strings.Builder
 	_ = wire.NewWriter(&b).Send(wire.Line{Context: &state.Context{Index: 1, ID: id}})
@@ -45,8 +44,7 @@ func opening(s script, id uint32) script {
 	return s
 }
 
-// inventoryBench is newBench with inventories every minute, whose children may take
-// 10 seconds, and what each was told.
+// inventoryBench is newBench with inventories every minute, and the requests.
 type inventoryBench struct {
 	*bench
 	told []wire.Request
@@ -79,7 +77,7 @@ func newInventoryBench(
 	return s
 }
 
-// lookedFor returns the ids that the n-th inventory was told to look for.
+// lookedFor returns the ids of the leak candidates of the n-th inventory.
 func (s *inventoryBench) lookedFor(n int) []uint32 {
 	s.t.Helper()
 	s.mu.Lock()
@@ -116,9 +114,8 @@ func TestInventoryBesideProbes(t *testing.T) {
 	})
 }
 
-// TestInventoryHangs makes sure that inventories that hang delay neither the probes of their
-// device nor the inventories of another, come ever more rarely, and cost nothing of what
-// is known.
+// TestInventoryHangs verifies that inventories that hang delay neither probes nor inventories
+// of other devices, come less and less often, and keep earlier results.
 func TestInventoryHangs(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		inventory := func(device string, n int) script {
@@ -159,7 +156,6 @@ func TestInventoryHangs(t *testing.T) {
 	})
 }
 
-// TestLeaked follows what is left of children that have ended.
 func TestLeaked(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		left := func(id uint32, typ string, n int64) state.Leftover {
@@ -217,8 +213,8 @@ func TestLeaked(t *testing.T) {
 	})
 }
 
-// TestLeakIsSoonLookedFor makes sure that a child that was killed, crashed or could
-// not destroy something is not looked for as late as others.
+// TestLeakIsSoonLookedFor verifies that an inventory follows soon on a child that was killed,
+// crashed or left an object.
 func TestLeakIsSoonLookedFor(t *testing.T) {
 	t.Parallel()
 	undestroyed := scriptOK(time.Second)
@@ -250,9 +246,8 @@ func TestLeakIsSoonLookedFor(t *testing.T) {
 	}
 }
 
-// TestInventoryStuckOfVanished makes sure that a child of the inventory that cannot be killed
-// keeps nobody but inventories from a device that vanishes and comes back, and is shown
-// all the while.
+// TestInventoryStuckOfVanished verifies that a stuck child of an inventory only delays
+// inventories, also if the device vanishes and appears again, and is shown all the time.
 func TestInventoryStuckOfVanished(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		unkillable := scriptUnkillable()
@@ -302,8 +297,8 @@ func TestInventoryStuckOfVanished(t *testing.T) {
 	})
 }
 
-// TestInventoryOfVanished makes sure that a device that vanishes is forgotten when both
-// of its goroutines are through with it, and that another of its name begins anew.
+// TestInventoryOfVanished verifies that a vanished device is forgotten once, and another of its
+// name starts without leak candidates.
 func TestInventoryOfVanished(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		next := func(_ string, n int) script { return opening(scriptOK(time.Second), uint32(100+n)) }

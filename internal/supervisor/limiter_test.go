@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 )
 
-// TestLimiterIsFair makes sure that a lane serves first who waits longest, without those who
-// have given up, suspect or not, and that no slot is lost.
+// TestLimiterIsFair verifies that the longest waiting device gets the slot, suspect or not, and
+// that no slot is lost.
 func TestLimiterIsFair(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLimiter(1)
@@ -48,8 +48,8 @@ func TestLimiterIsFair(t *testing.T) {
 	})
 }
 
-// TestTickets makes sure that who stops waiting for its turn keeps it, that it is nobody
-// else's until it is ended, and that one that is ended is never lost.
+// TestTickets verifies that a device that stops waiting keeps its ticket, and that an ended one
+// is not lost.
 func TestTickets(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLimiter(2)

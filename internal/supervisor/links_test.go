@@ -136,7 +136,6 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// Of changes without end the latest are kept.
 func TestLinkKeepsTheLatest(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -156,7 +155,6 @@ func TestLinkKeepsTheLatest(t *testing.T) {
 	}
 }
 
-// A list of addresses that is another than before is counted, if all was read.
 func TestGIDChanges(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -186,8 +184,8 @@ func TestGIDChanges(t *testing.T) {
 	}
 }
 
-// TestLinksOfDevices verifies that events bring about readings, that counts go on from before the
-// start, and from before a device was away, whose ports were not active meanwhile.
+// TestLinksOfDevices verifies that events cause readings, and that counts go on after a restart
+// and after a device was away.
 func TestLinksOfDevices(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var carrier atomic.Uint64
@@ -253,8 +251,8 @@ func TestLinksOfDevices(t *testing.T) {
 	})
 }
 
-// No driver tells which rate a port could have, so that is the highest that it had while it
-// was active, and the one that is told if that is higher.
+// TestMaxRate verifies that the maximum rate is the highest one while active, or the reported
+// one if higher.
 func TestMaxRate(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		readings := []state.HardwarePort{
@@ -286,7 +284,7 @@ func TestMaxRate(t *testing.T) {
 	})
 }
 
-// Where the kernel tells nothing, that is told once, and tried again.
+// TestLinksNotTold verifies that missing events are logged once and tried again.
 func TestLinksNotTold(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var tried atomic.Int32
@@ -301,8 +299,8 @@ func TestLinksNotTold(t *testing.T) {
 	})
 }
 
-// What is remembered of a device goes on if it is the same adapter, and was not away for too
-// long; what is remembered of a port that is not there does not.
+// TestLinksOfThePast verifies that links go on for the same adapter and port, unless it was
+// away too long.
 func TestLinksOfThePast(t *testing.T) {
 	t.Parallel()
 	was := []state.Link{{Port: 1, Active: true, Ups: 6, Downs: 6, MaxRate: 400e9}, {Port: 2, Downs: 3}}
@@ -343,7 +341,6 @@ func TestLinksOfThePast(t *testing.T) {
 	}
 }
 
-// Names that come and go without end are forgotten, those first that are away longest.
 func TestLinksAwayAreBounded(t *testing.T) {
 	t.Parallel()
 	s := &Supervisor{links: make(map[string]state.LinkHistory)}

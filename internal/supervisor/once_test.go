@@ -14,7 +14,6 @@ import (
 	"rdma_exporter/internal/wire"
 )
 
-// newOnceBench is a bench with contract runs and inventories.
 func newOnceBench(
 	t *testing.T, next func(device string, n int) script, judge func(device string, judged []string, n int) script,
 	inventory func(device string, n int) script, change func(*Config), devices ...string,
@@ -30,8 +29,7 @@ func newOnceBench(
 	return b
 }
 
-// once runs everything once, and returns how long that took and the error. Nothing of
-// it may be left but children that cannot be killed.
+// once runs everything once. It returns how long that took and the error.
 func (s *inventoryBench) once(ctx context.Context) (time.Duration, error) {
 	s.t.Helper()
 	began := time.Now()
@@ -78,7 +76,6 @@ func TestOnce(t *testing.T) {
 	})
 }
 
-// What is not configured is left out.
 func TestOnceProbesOnly(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		b := newBench(t, always(scriptFail()), nil, "a")
@@ -89,8 +86,7 @@ func TestOnceProbesOnly(t *testing.T) {
 	})
 }
 
-// The contract run goes on with another child, and the inventory is taken when all of them
-// have ended, of what they left.
+// TestOnceGoesOn verifies that the inventory comes after all children of the contract run.
 func TestOnceGoesOn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		judge := func(_ string, _ []string, n int) script {
@@ -118,7 +114,7 @@ func TestOnceGoesOn(t *testing.T) {
 	})
 }
 
-// A child that cannot be killed is told of and not waited for.
+// TestOnceStuck verifies that a stuck child is in the snapshot and not waited for.
 func TestOnceStuck(t *testing.T) {
 	t.Parallel()
 	probes, judge, inventory := onceOK(time.Second)
@@ -170,7 +166,7 @@ func TestOnceStuck(t *testing.T) {
 	}
 }
 
-// A child that ends at last while the rest goes on is not told to be stuck.
+// TestOnceSlowToEnd verifies that a child that exits before the end is not shown as stuck.
 func TestOnceSlowToEnd(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		probes, judge, inventory := onceOK(time.Second)
@@ -191,7 +187,6 @@ func TestOnceSlowToEnd(t *testing.T) {
 	})
 }
 
-// onlyOn returns a child for one device, and others for the rest.
 func onlyOn(device string, s script, others func(string, int) script) func(string, int) script {
 	return func(d string, n int) script {
 		if d == device {
@@ -201,7 +196,6 @@ func onlyOn(device string, s script, others func(string, int) script) func(strin
 	}
 }
 
-// When the context is done the children are killed, and nothing more is started.
 func TestOnceInterrupted(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -230,7 +224,7 @@ func TestOnceInterrupted(t *testing.T) {
 	}
 }
 
-// planning has a child of a contract run say first what it sets out to judge.
+// planning makes a child report first which contracts it will check.
 func planning(s script, names ...string) script {
 	var b strings.Builder
 	var planned []state.Planned
@@ -242,8 +236,8 @@ func planning(s script, names ...string) script {
 	return s
 }
 
-// It is done in time whatever takes long, keeps what was found until then, and says what
-// it had no time for.
+// TestOnceWithin verifies that it completes in time, keeps the results until then, and reports
+// what is missing.
 func TestOnceWithin(t *testing.T) {
 	t.Parallel()
 	const ever = time.Hour
@@ -420,7 +414,7 @@ func TestOnceDevicesChange(t *testing.T) {
 	}
 }
 
-// Devices that hang leave the time to those that do not.
+// TestOnceWithinSuspects verifies that devices that hang leave the time to the others.
 func TestOnceWithinSuspects(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		hanging := map[string]bool{"a": true, "b": true, "c": true}

@@ -195,9 +195,9 @@ func exitOf(s *os.ProcessState) exit {
 	return e
 }
 
-// killGroup kills what is left. Caller holds mu.
+// killGroup kills the rest of the group. Caller holds mu.
 func (p *execProcess) killGroup() {
-	// Both fail only if nobody is left. The child may have left its own group.
+	// Both fail only if no process is left. The child may have left its own group.
 	_ = unix.Kill(-p.cmd.Process.Pid, unix.SIGKILL)
 	_ = unix.Kill(p.cmd.Process.Pid, unix.SIGKILL)
 }

@@ -141,7 +141,7 @@ func wantEqual(t *testing.T, what string, got, want any) {
 	}
 }
 
-// Whoever wants to know of each change hears of a run when it has ended.
+// TestChanged verifies that Changed is called when a run has ended.
 func TestChanged(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		began := time.Now()
@@ -241,8 +241,8 @@ func TestStateOfFailingDevice(t *testing.T) {
 	})
 }
 
-// However many devices hang, once each has been found to, they leave all slots but
-// one to the others, which are probed as if there were none.
+// TestHungDevicesDelayNobody verifies that devices that hang leave all slots but one to the
+// others.
 func TestHungDevicesDelayNobody(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		hung := []string{"h1", "h2", "h3", "h4", "h5", "h6", "h7", "h8"}
@@ -270,7 +270,8 @@ func TestHungDevicesDelayNobody(t *testing.T) {
 	})
 }
 
-// A program that cannot be loaded costs its run, and later nobody anything.
+// TestChildDoesNotStart verifies that a program that is not loaded in time costs its run, and
+// that its device waits for it.
 func TestChildDoesNotStart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		b := newBench(t, always(scriptOK(time.Second)), nil, "a")
@@ -521,8 +522,7 @@ func TestStuckAndVanished(t *testing.T) {
 	}
 }
 
-// Run ends although a child cannot be killed, whether that is known before or
-// turns out at the end.
+// TestRunEndsWithStuckChild verifies that Run returns although a child is stuck, known or not.
 func TestRunEndsWithStuckChild(t *testing.T) {
 	t.Parallel()
 	for _, before := range []time.Duration{time.Second, time.Hour} {

@@ -23,7 +23,7 @@ type Request struct {
 	Done []string `json:"done,omitempty" wire:"word,max=128"`
 	// WithoutCompletions leaves out the contracts that need completions.
 	WithoutCompletions bool `json:"without_completions,omitempty"`
-	// LeakCandidates lists device contexts of which the inventory should find nothing left.
+	// LeakCandidates lists device contexts that should have left nothing.
 	LeakCandidates []state.Context `json:"leak_candidates,omitempty"`
 	// MaxFill is the maximum number of completions that one side of a queue pair can have
 	// outstanding. Zero means unknown.
