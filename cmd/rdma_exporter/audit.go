@@ -64,104 +64,71 @@ The exit status is 0 without findings as severe as --fail-on, 1 with such findin
 		PlaceHolder("REGEX").RegexpVar(&o.include)
 }
 
-// errInterrupted is that of an audit that was ended by a signal, and errNotBegun that of
-// one whose time was up before it could ask for anything.
-var (
-	errInterrupted = errors.New("interrupted: there is no report")
-	errNotBegun    = errors.New("nothing was audited in time: a file that the command line names, or the folder of --output, cannot be read")
-)
+var errInterrupted = errors.New("interrupted: there is no report")
 
-// lastWords is how long those who are to take the report and messages may take beyond
-// --within, all together, and lastWord what each of them has even so.
+// lastWords is how long writing the report may take after --within or a signal. lastWord is how
+// long an error message may take then.
 const (
 	lastWords = time.Second
 	lastWord  = 100 * time.Millisecond
 )
 
-// timeLimit is when an audit has to be over; zero for no limit.
-type timeLimit time.Time
-
-// context returns one that is done when the audit has to be over, and more has passed.
-func (l timeLimit) context(ctx context.Context, more time.Duration) (context.Context, context.CancelFunc) {
-	if time.Time(l).IsZero() {
-		return ctx, func() {}
-	}
-	return context.WithTimeout(ctx, max(time.Until(time.Time(l).Add(more)), lastWord))
-}
-
-// tell has something written that nobody need ever read.
-func (l timeLimit) tell(write func()) {
-	ctx, cancel := l.context(context.Background(), lastWords)
-	defer cancel()
-	// An error is that nobody reads it.
-	_, _ = unlessDone(ctx, func() (struct{}, error) {
-		write()
-		return struct{}{}, nil
-	})
-}
-
-// runAudit is the command audit.
+// runAudit is the command audit. What does not return in time, such as a read from a file system
+// that stalls, is left behind.
 func runAudit(ctx context.Context, o *options, std stdio) int {
-	var limit timeLimit
+	patience, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
+	context.AfterFunc(ctx, func() { time.AfterFunc(lastWords, giveUp) })
+	began := time.Now()
 	if o.schedule.Within > 0 {
-		limit = timeLimit(time.Now().Add(o.schedule.Within))
+		time.AfterFunc(o.schedule.Within+lastWords, giveUp)
 	}
-	status, err := audited(ctx, o, limit, std)
+	status, err := unlessDone(patience, func() (int, error) {
+		status, err := audited(ctx, o, began, std)
+		if err != nil {
+			complain(std, err)
+		}
+		return status, nil
+	})
 	if err != nil {
-		limit.tell(func() { complain(std, err) })
+		go complain(std, errors.New("interrupted or out of time: a file, the standard output or the standard error does not respond"))
+		time.Sleep(lastWord)
+		return exitNoAudit
 	}
 	return status
 }
 
-// begun checks what the command line asks for, and returns what the supervisor and the Judge
-// need.
-func (o *options) begun(ctx context.Context) (config supervisor.Config, past health.History, err error) {
-	if _, err := unlessDone(ctx, func() (struct{}, error) { return struct{}{}, checkOutput(o.output) }); err != nil {
-		return config, past, err
-	}
-	if o.brief && o.format != formatText {
-		return config, past, fmt.Errorf("--brief is for --format=%s, not for %s", formatText, o.format)
-	}
-	if o.activePorts < 0 {
-		return config, past, fmt.Errorf("--expect-active-ports is %d: use a number from 0", o.activePorts)
-	}
-	if err := checkAccepted(o.accept); err != nil {
-		return config, past, err
-	}
-	if config, err = supervised(ctx, o); err != nil {
-		return config, past, err
-	}
-	return config, o.pastOnce(ctx), nil
-}
-
 // audited audits the devices, writes the report, and returns the exit status. It is an
 // error if that could not be done, or there was nothing to audit.
-func audited(ctx context.Context, o *options, limit timeLimit, std stdio) (status int, err error) {
-	if err := o.check(); err != nil {
+func audited(ctx context.Context, o *options, began time.Time, std stdio) (status int, err error) {
+	if err := errors.Join(o.check(), checkOutput(o.output), checkAccepted(o.accept)); err != nil {
 		return exitNoAudit, err
+	}
+	if o.brief && o.format != formatText {
+		return exitNoAudit, fmt.Errorf("--brief is for --format=%s, not for %s", formatText, o.format)
+	}
+	if o.activePorts < 0 {
+		return exitNoAudit, fmt.Errorf("--expect-active-ports is %d: use a number from 0", o.activePorts)
 	}
 	o.retired.warn(std.ignored)
-	timely, cancel := limit.context(ctx, 0)
-	defer cancel()
-	config, past, err := o.begun(timely)
-	switch {
-	case errors.Is(err, context.Canceled):
-		return exitNoAudit, errInterrupted
-	case errors.Is(err, context.DeadlineExceeded):
-		return exitNoAudit, errNotBegun
-	case err != nil:
+	config, _, err := o.supervise()
+	if err != nil {
 		return exitNoAudit, err
 	}
-	if !time.Time(limit).IsZero() {
-		config.Within = max(time.Until(time.Time(limit)), supervisor.MinWithin)
+	if config.Within > 0 {
+		config.Within = max(config.Within-time.Since(began), supervisor.MinWithin)
+	}
+	var past health.History
+	if o.stateDir != "" {
+		past, _ = readState(o.stateDir) // An audit does without.
 	}
 	var s *supervisor.Supervisor
-	judgement := o.findings
-	judgement.Once, judgement.Now, judgement.ActivePorts = true, time.Now, o.activePorts
-	judgement.Accept = append(judgement.Accept, accepted(o.accept)...)
+	findings := o.findings
+	findings.Once, findings.Now, findings.ActivePorts = true, time.Now, o.activePorts
+	findings.Accept = append(findings.Accept, accepted(o.accept)...)
 	config.Links = past.Links
-	judge := health.New(judgement, past)
-	metrics := collector.New(o.metrics(func() *health.Host { return judge.Evaluate(s.Snapshot()) }))
+	evaluator := health.New(findings, past)
+	metrics := collector.New(o.metrics(func() *health.Host { return evaluator.Evaluate(s.Snapshot()) }))
 	config.Observers = append(config.Observers, metrics)
 	progress := terminal.Detect(file(std.err), os.Getenv)
 	if progress.Terminal {
@@ -172,7 +139,7 @@ func audited(ctx context.Context, o *options, limit timeLimit, std stdio) (statu
 	}
 	err = s.RunOnce(ctx)
 	if progress.Terminal {
-		limit.tell(func() { fmt.Fprintln(std.err) })
+		fmt.Fprintln(std.err)
 	}
 	if errors.Is(err, context.Canceled) {
 		return exitNoAudit, errInterrupted
@@ -181,10 +148,10 @@ func audited(ctx context.Context, o *options, limit timeLimit, std stdio) (statu
 	}
 
 	snapshot := s.Snapshot()
-	if _, err := unlessDone(timely, func() (struct{}, error) { return struct{}{}, matching(o, snapshot) }); err != nil && timely.Err() == nil {
+	if err := matching(o, snapshot); err != nil {
 		return exitNoAudit, err
 	}
-	host := judge.Evaluate(snapshot)
+	host := evaluator.Evaluate(snapshot)
 	name, _ := os.Hostname() // Without a name, the report has none.
 	now := time.Now()
 	found := api.New(host, api.Options{Now: now, Version: version.Version, Host: name})
@@ -199,9 +166,7 @@ func audited(ctx context.Context, o *options, limit timeLimit, std stdio) (statu
 	if err != nil {
 		return exitNoAudit, err
 	}
-	last, cancelLast := limit.context(ctx, lastWords)
-	defer cancelLast()
-	if err := write(last, o.output, report, std); err != nil {
+	if err := write(o.output, report, std); err != nil {
 		return exitNoAudit, err
 	}
 	if none {
@@ -244,22 +209,6 @@ func quotedList(names []string) string {
 		quoted = append(quoted, fmt.Sprintf("%q", name))
 	}
 	return text.Join(quoted, ", ", most)
-}
-
-// pastOnce returns what a running exporter has kept of earlier findings, if there is one
-// that does; it is left as it is. Whatever is wrong with it, an audit does without.
-func (o *options) pastOnce(ctx context.Context) health.History {
-	if o.stateDir == "" {
-		return health.History{}
-	}
-	most := fileTime
-	if o.schedule.Within > 0 {
-		most = min(most, o.schedule.Within/4) // so that there is time for the devices
-	}
-	ctx, cancel := context.WithTimeout(ctx, most)
-	defer cancel()
-	past, _ := unlessDone(ctx, func() (health.History, error) { return readState(o.stateDir) })
-	return past
 }
 
 // accepted returns what the flags accept, beside the configuration file.

@@ -84,37 +84,36 @@ func TestReplaceFails(t *testing.T) {
 	}
 }
 
-// TestWithinUnread: whoever reads neither report nor message does not make an audit last
-// longer than it may.
+// unread is a stream that nobody reads until it is closed.
+type unread chan struct{}
+
+func (u unread) Write([]byte) (int, error) {
+	<-u
+	return 0, io.ErrClosedPipe
+}
+
+// TestWithinUnread verifies that a report or a message that nobody reads does not prolong an audit.
 func TestWithinUnread(t *testing.T) {
 	t.Parallel()
 	profile := filepath.Join(t.TempDir(), "profile.yaml")
 	if err := os.WriteFile(profile, []byte("devices: []\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, unread := range map[string]struct{ out, err bool }{
-		"report": {out: true}, "message": {err: true}, "both": {out: true, err: true},
+	for name, streams := range map[string]func(unread) stdio{
+		"report":  func(u unread) stdio { return stdio{out: u, err: io.Discard} },
+		"message": func(u unread) stdio { return stdio{out: io.Discard, err: u} },
+		"both":    func(u unread) stdio { return stdio{out: u, err: u} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				const within = 2 * time.Second
-				outR, out := io.Pipe()
-				errR, errs := io.Pipe()
-				std := stdio{out: io.Discard, err: io.Discard}
-				if unread.out {
-					std.out = out
-				}
-				if unread.err {
-					std.err = errs
-				}
-				began := time.Now()
-				status := run(t.Context(), []string{commandAudit, "--provider=simulated", "--simulated.profile=" + profile, "--within=" + within.String()}, std)
+				u, began := make(unread), time.Now()
+				status := run(t.Context(), []string{commandAudit, "--provider=simulated", "--simulated.profile=" + profile, "--within=" + within.String()}, streams(u))
 				if took := time.Since(began); status != exitNoAudit || took > within+lastWords+2*lastWord {
 					t.Errorf("status %d after %v", status, took)
 				}
-				_ = outR.Close()
-				_ = errR.Close()
+				close(u)
 			})
 		})
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outputMode is the mode of a report's file. Whoever collects it is mostly another
-// user, and nothing in it is a secret: it is what /metrics would tell anybody.
+// outputMode is the mode of a report's file. Its reader is usually another user, and /metrics
+// has nothing secret.
 const outputMode = 0o644
 
 // checkOutput returns an error if it is clear beforehand that a report cannot be
@@ -43,45 +42,24 @@ func checkOutput(path string) error {
 	return nil
 }
 
-// write writes a report to a file or, without a name for one, to standard output. It
-// does not wait longer than ctx for the file system, or for somebody to read that.
-func write(ctx context.Context, path string, text []byte, std stdio) error {
-	// What does not return lasts until the process ends, which it is about to.
-	_, err := unlessDone(ctx, func() (struct{}, error) {
-		if path != "" {
-			return struct{}{}, replace(path, text)
+// write writes a report to a file or, without a path, to standard output.
+func write(path string, text []byte, std stdio) error {
+	if path == "" {
+		if _, err := std.out.Write(text); err != nil {
+			return fmt.Errorf("write the report to standard output: %w", err)
 		}
-		_, err := std.out.Write(text)
-		return struct{}{}, err
-	})
-	why := ""
-	switch {
-	case errors.Is(err, context.Canceled):
-		why = "interrupted"
-	case errors.Is(err, context.DeadlineExceeded):
-		why = "out of time"
-	}
-	switch {
-	case err == nil:
 		return nil
-	case why != "" && path != "":
-		return fmt.Errorf("--output %s: %s before it was written: it is the previous file or, if it is written yet, the whole report", path, why)
-	case why != "":
-		return fmt.Errorf("%s while nobody read standard output: the report is incomplete", why)
-	case path != "":
-		return fmt.Errorf("--output %s: %w; the previous file is unchanged", path, err)
-	default:
-		return fmt.Errorf("write the report to standard output: %w", err)
 	}
+	if err := replace(path, text); err != nil {
+		return fmt.Errorf("--output %s: %w; the previous file is unchanged", path, err)
+	}
+	return nil
 }
 
-// replace replaces a file, or a symbolic link to one, by another one with this text,
-// at once and for good: whoever reads it at any moment, or after a power cut, has
-// either the old text or the new. After an error the old file is as it was, and
-// nothing else is left.
+// replace replaces a file or a symbolic link in one step. A reader sees either the old or the
+// new text, even after a power cut. After an error the old file is unchanged.
 func replace(path string, text []byte) (err error) {
-	// Nobody takes a file whose name begins with a dot and has a number at its end for
-	// the report.
+	// The textfile collector ignores files of such a name.
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err
@@ -104,8 +82,5 @@ func replace(path string, text []byte) (err error) {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return nil
+	return os.Rename(f.Name(), path)
 }

@@ -128,8 +128,7 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 	var past health.History
 	var saver *stateSaver
 	if o.stateDir != "" {
-		saver = newStateSaver(o.stateDir, logger)
-		past = saver.load(ctx)
+		saver, past = newStateSaver(o.stateDir, logger)
 	}
 	config.Links = past.Links
 	judge := health.New(judgement, past)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"time"
 
 	"rdma_exporter/collector"
@@ -39,14 +38,6 @@ func (o *options) supervise() (supervisor.Config, *commands, error) {
 	}
 	s, err = s.Validate()
 	return s, children, err
-}
-
-// supervised is supervise, given up when ctx is done.
-func supervised(ctx context.Context, o *options) (supervisor.Config, error) {
-	return unlessDone(ctx, func() (supervisor.Config, error) {
-		c, _, err := o.supervise()
-		return c, err
-	})
 }
 
 // settings are what the flags and the configuration file tell each child.
