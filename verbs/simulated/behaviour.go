@@ -14,8 +14,7 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// behaviour decides how one device behaves: what it permits, which sizes it gives, when it
-// refuses, signals and notifies. Objects keep the state. It is immutable.
+// behaviour decides how one device behaves. Objects keep the state. It is immutable.
 type behaviour struct {
 	profile   DeviceProfile
 	attr      verbs.DeviceAttr
@@ -31,7 +30,7 @@ func newBehaviour(p DeviceProfile) behaviour {
 		profile: p,
 		attr: verbs.DeviceAttr{
 			Firmware: p.Firmware, VendorID: p.VendorID, VendorPartID: p.VendorPartID, HWVersion: p.HWVersion,
-			Ports: len(p.Ports), Limits: verbs.Limits(p.Limits),
+			Ports: len(p.Ports), Limits: p.Limits,
 		},
 		transport: value(p.Transport, verbs.TransportIB, verbs.TransportUnspecified),
 	}
@@ -55,10 +54,8 @@ func newBehaviour(p DeviceProfile) behaviour {
 	return b
 }
 
-// breaks reports whether the device breaks a contract.
 func (b *behaviour) breaks(contract string) bool { return slices.Contains(b.profile.Violate, contract) }
 
-// port returns a port by its number.
 func (b *behaviour) port(number int) (verbs.PortAttr, bool) {
 	if number < 1 || number > len(b.ports) {
 		return verbs.PortAttr{}, false
@@ -80,7 +77,6 @@ func (b *behaviour) pkey(port, index int) verbs.PKey {
 	return 0
 }
 
-// latency returns the minimum time of a verb.
 func (b *behaviour) latency(v verbs.Verb) time.Duration {
 	if d, ok := b.profile.Latency[v]; ok {
 		return d
@@ -92,7 +88,6 @@ func (b *behaviour) latency(v verbs.Verb) time.Duration {
 	return b.profile.DefaultLatency
 }
 
-// cost returns what an object costs.
 func (b *behaviour) cost(k kind, entries int) verbs.Memory {
 	m := b.profile.Memory
 	c := [kinds]Cost{kindChannel: m.CompChannel, kindCQ: m.CQ, kindSRQ: m.SRQ, kindQP: m.QP}[k]
@@ -100,7 +95,6 @@ func (b *behaviour) cost(k kind, entries int) verbs.Memory {
 	return verbs.Memory{Virtual: c.Virtual + n*c.VirtualPerEntry, Locked: c.Locked + n*c.LockedPerEntry}
 }
 
-// admits decides whether one more object of a kind can be created.
 func (b *behaviour) admits(k kind, live int) *failure {
 	l := b.attr.Limits
 	limit := [kinds]struct {
@@ -121,7 +115,6 @@ func (b *behaviour) admits(k kind, live int) *failure {
 	return nil
 }
 
-// refusesDestroy decides whether an object cannot be destroyed.
 func (b *behaviour) refusesDestroy(o *object) *failure {
 	switch {
 	case o.kind == kindCQ && b.breaks("cq_destroy_busy"),
@@ -137,22 +130,11 @@ func (b *behaviour) refusesDestroy(o *object) *failure {
 	return nil
 }
 
-// above returns a failure if an attribute is above its limit.
 func above(what string, requested int64, limit int) *failure {
 	if requested <= int64(limit) {
 		return nil
 	}
 	return fail(syscall.EINVAL, "%s %d is above %d", what, requested, limit)
-}
-
-// first returns the first failure that is not nil.
-func first(failures ...*failure) *failure {
-	for _, f := range failures {
-		if f != nil {
-			return f
-		}
-	}
-	return nil
 }
 
 // cq decides over the creation of a CQ. It returns the entries that creation reports, and
@@ -176,15 +158,6 @@ func (b *behaviour) cq(entries, vector int, fields verbs.WCFields) (reported, ro
 		return 0, 0, fail(syscall.EINVAL, "comp_vector %d is broken", vector)
 	}
 	return b.entries(entries, 0, contract)
-}
-
-// resize decides over the resizing of a CQ that holds some completions. It returns the same
-// as cq.
-func (b *behaviour) resize(entries, waiting int) (reported, room int, f *failure) {
-	if entries >= 1 && entries < waiting && !b.breaks("cq_resize_too_small_refused") {
-		return 0, 0, fail(syscall.EINVAL, "cqe %d is below the %d completions in the CQ", entries, waiting)
-	}
-	return b.entries(entries, waiting, "")
 }
 
 // entries rounds the entries of a CQ that holds some completions.
@@ -213,7 +186,7 @@ func (b *behaviour) srq(requested verbs.SRQAttr) (s sizes[verbs.SRQAttr], f *fai
 		if requested.MaxWR == 0 {
 			return s, fail(syscall.EINVAL, "max_wr is 0")
 		}
-		f = first(above("max_wr", int64(requested.MaxWR), l.MaxSRQWR), above("max_sge", int64(requested.MaxSGE), l.MaxSRQSGE))
+		f = cmp.Or(above("max_wr", int64(requested.MaxWR), l.MaxSRQWR), above("max_sge", int64(requested.MaxSGE), l.MaxSRQSGE))
 		if f != nil {
 			return s, f
 		}
@@ -227,24 +200,6 @@ func (b *behaviour) srq(requested verbs.SRQAttr) (s sizes[verbs.SRQAttr], f *fai
 	return s, nil
 }
 
-// reachesLimit decides whether an SRQ with this many work requests left raises the event of
-// its limit. It returns the limit afterwards, which is 0 once it is disarmed.
-func (b *behaviour) reachesLimit(limit uint32, left int) (bool, uint32) {
-	below := limit
-	if b.breaks("srq_limit_event") && limit > 0 {
-		below--
-	}
-	switch {
-	case left >= int(below):
-		return false, limit
-	case b.breaks("srq_limit_disarmed"):
-		return true, limit
-	default:
-		return true, 0
-	}
-}
-
-// qpType decides whether a QP of a type can be created, with an SRQ or without.
 func (b *behaviour) qpType(t verbs.QPType, withSRQ bool) *failure {
 	// The kernel asks for the permission before it asks the driver.
 	if t == verbs.RawPacket && b.profile.RawPacketNeedsPermission {
@@ -265,7 +220,7 @@ func (b *behaviour) qpCap(c verbs.QPCap, withSRQ bool) (s sizes[verbs.QPCap], f 
 	if withSRQ && !b.breaks("qp_recv_caps_ignored_with_srq") {
 		c.MaxRecvWR, c.MaxRecvSGE = 0, 0
 	}
-	f = first(
+	f = cmp.Or(
 		above("max_send_wr", int64(c.MaxSendWR), l.MaxQPWR), above("max_recv_wr", int64(c.MaxRecvWR), l.MaxQPWR),
 		above("max_send_sge", int64(c.MaxSendSGE), l.MaxSGE), above("max_recv_sge", int64(c.MaxRecvSGE), l.MaxSGE),
 		above("max_inline_data", int64(c.MaxInlineData), inline),
@@ -307,8 +262,7 @@ func (b *behaviour) round(requested uint32, limit int) uint32 {
 }
 
 // misreport makes the reports about the work requests of an SRQ or a QP those of the device.
-// The creation by Soft-RoCE reports what was requested. Whether creation and query agree does
-// not depend on the size.
+// The creation by Soft-RoCE reports what was requested.
 func (b *behaviour) misreport(created, queried *uint32, requested uint32, object string) {
 	if requested == 0 {
 		return
@@ -328,11 +282,6 @@ func (b *behaviour) misreport(created, queried *uint32, requested uint32, object
 	}
 }
 
-// signals decides whether a send leaves a completion.
-func (b *behaviour) signals(signalAll bool, flags verbs.SendFlags, status verbs.WCStatus) bool {
-	return signalAll || flags&verbs.SendSignaled != 0 || status != verbs.WCSuccess || b.breaks("qp_sq_sig_all")
-}
-
 // request is what a program asked to be notified of.
 type request int
 
@@ -347,15 +296,6 @@ type arming struct {
 	now   request
 	spent request // raised the last event, if the CQ was not armed since
 	ever  bool
-}
-
-// arms returns the arming after ibv_req_notify_cq. A request for less does not weaken one
-// for any completion.
-func (b *behaviour) arms(a arming, solicitedOnly bool) arming {
-	if solicitedOnly {
-		return arming{now: max(a.now, forSolicited), ever: true}
-	}
-	return arming{now: forAny, ever: true}
 }
 
 // notifies decides whether a new completion raises an event. It returns the arming
@@ -409,7 +349,6 @@ func (b *behaviour) partition(q, peer *qp) bool {
 	return one&number == other&number && one&number != 0 && (one.IsFull() || other.IsFull())
 }
 
-// address checks the destination of packets.
 func (b *behaviour) address(a verbs.AHAttr) *failure {
 	p, ok := b.port(a.Port)
 	at := func(g verbs.GIDEntry) bool { return g.Port == a.Port && g.Index == a.SGIDIndex }
@@ -427,7 +366,6 @@ func (b *behaviour) address(a verbs.AHAttr) *failure {
 	return nil
 }
 
-// reaches reports whether packets to an address arrive at a port of this device.
 func (b *behaviour) reaches(a verbs.AHAttr) bool {
 	from, ok := b.port(a.Port)
 	if !ok || from.State != verbs.PortActive || b.transport == verbs.TransportIWARP {

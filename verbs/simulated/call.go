@@ -8,13 +8,11 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// failure is why a verb fails.
 type failure struct {
 	errno  syscall.Errno
 	detail error // may be nil
 }
 
-// of returns the failure as the error of a verb on a device.
 func (f *failure) of(v verbs.Verb, device string) error {
 	return &verbs.Error{Verb: v, Device: device, Errno: f.errno, Detail: f.detail}
 }
@@ -71,7 +69,6 @@ func run(tracer verbs.Tracer, device string, v verbs.Verb, latency time.Duration
 	return f.of(v, device)
 }
 
-// countedFault is a fault with the number of calls that it saw.
 type countedFault struct {
 	Fault
 	seen  int
@@ -84,7 +81,7 @@ func counts(seen *int, after, times int) bool {
 	return *seen > after && (times == 0 || *seen <= after+times)
 }
 
-// acting counts a call, and returns the faults that act on it, in their order.
+// acting counts a call, and returns the faults that act on it.
 func (h *hardware) acting(v verbs.Verb, about Call) (acting []*countedFault) {
 	for _, f := range h.faults {
 		if f.Verb == v && (f.When == nil || f.When(about)) && counts(&f.seen, f.After, f.Times) {
@@ -94,9 +91,7 @@ func (h *hardware) acting(v verbs.Verb, about Call) (acting []*countedFault) {
 	return acting
 }
 
-// act makes the faults of one call act. It returns the errno with which the call must fail,
-// the amount by which its sizes come up short, and whether it is ignored. It does not return
-// from a hang or a crash.
+// act makes the faults of one call act. It does not return from a hang or a crash.
 func act(acting []*countedFault) (errno syscall.Errno, short int, ignored bool) {
 	for _, f := range acting {
 		switch {

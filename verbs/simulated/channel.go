@@ -8,7 +8,6 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// channel implements verbs.CompChannel (struct ibv_comp_channel).
 type channel struct {
 	object
 	events []pendingEvent // in the order in which they come

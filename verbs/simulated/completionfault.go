@@ -21,7 +21,6 @@ func pathOf(status verbs.WCStatus) string {
 	return "loopback"
 }
 
-// failing counts what the named faults act on, and returns the faults that act now.
 func (h *hardware) failing(path string, names ...string) (acting []*countedCompletionFault) {
 	for _, f := range h.completionFaults {
 		if slices.Contains(names, f.Fault) && (f.Path == "" || f.Path == path) && counts(&f.seen, f.After, f.Times) {
@@ -31,8 +30,7 @@ func (h *hardware) failing(path string, names ...string) (acting []*countedCompl
 	return acting
 }
 
-// completed makes faults act on a completion of a CQ. It reports whether the completion is
-// lost.
+// completed makes faults act on a completion. It reports whether the completion is lost.
 func (h *hardware) completed(q *cq, wc *verbs.WC) (lost bool) {
 	for _, f := range h.failing(pathOf(wc.Status), "lose_completion", "never_complete", "fail_completion") {
 		switch f.Fault {
@@ -48,7 +46,6 @@ func (h *hardware) completed(q *cq, wc *verbs.WC) (lost bool) {
 	return lost
 }
 
-// notify raises an event for a completion of a CQ on a path.
 func (h *hardware) notify(q *cq, path string) {
 	to, e := h.event(q, h.channels)
 	if to == nil {

@@ -8,7 +8,6 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// cq implements verbs.CQ (struct ibv_cq).
 type cq struct {
 	object
 	entries int // as the device says
@@ -68,7 +67,11 @@ func (q *cq) Entries() int { return q.entries }
 
 func (q *cq) Resize(entries int) error {
 	return q.call(verbs.ResizeCQ, Call{}, func(short int) *failure {
-		reported, room, f := q.dev.resize(entries, len(q.queue))
+		waiting := len(q.queue)
+		if entries >= 1 && entries < waiting && !q.dev.breaks("cq_resize_too_small_refused") {
+			return fail(syscall.EINVAL, "cqe %d is below the %d completions in the CQ", entries, waiting)
+		}
+		reported, room, f := q.dev.entries(entries, waiting, "")
 		if f != nil {
 			return f
 		}
@@ -77,7 +80,7 @@ func (q *cq) Resize(entries int) error {
 		}
 		if short > 0 {
 			q.entries = less(entries, short)
-			q.room = max(q.entries, len(q.queue))
+			q.room = max(q.entries, waiting)
 		}
 		if q.dev.breaks("cq_resize_keeps_completions") {
 			q.next()
@@ -103,14 +106,8 @@ func (q *cq) Poll(n int) ([]verbs.WC, error) {
 			wcs = append(wcs, wc)
 		}
 		if q.fields != 0 && q.dev.breaks("cq_ex_batch_keeps_completions") {
-			// Every second ibv_next_poll skips a completion.
-			var left []verbs.WC
-			for i, wc := range wcs {
-				if i%3 != 2 {
-					left = append(left, wc)
-				}
-			}
-			wcs = left
+			seen := 0 // every second ibv_next_poll skips a completion
+			wcs = slices.DeleteFunc(wcs, func(verbs.WC) bool { seen++; return seen%3 == 0 })
 		}
 		return nil
 	})
@@ -120,7 +117,6 @@ func (q *cq) Poll(n int) ([]verbs.WC, error) {
 	return wcs, nil
 }
 
-// next takes the oldest completion, if there is one.
 func (q *cq) next() (verbs.WC, bool) {
 	if len(q.queue) == 0 {
 		return verbs.WC{}, false
@@ -137,9 +133,12 @@ func (q *cq) ReqNotify(solicitedOnly bool) error {
 	})
 }
 
-// arm is the effect of ibv_req_notify_cq.
 func (q *cq) arm(solicitedOnly bool) {
-	q.arming = q.dev.arms(q.arming, solicitedOnly)
+	next := arming{now: forAny, ever: true}
+	if solicitedOnly { // a request for less does not weaken one for any completion
+		next.now = max(q.arming.now, forSolicited)
+	}
+	q.arming = next
 	q.dev.armed(q)
 }
 
@@ -172,7 +171,6 @@ func (q *cq) Close() error {
 	})
 }
 
-// complete adds a completion, or drops it if there is no room.
 func (q *cq) complete(c completion, solicited bool) {
 	if q.closed || q.mute || len(q.queue) >= q.room {
 		return

@@ -14,7 +14,7 @@ import (
 	"rdma_exporter/internal/input"
 )
 
-// LoadProfile reads a profile from a regular file. See [ParseProfile] for its errors.
+// LoadProfile reads a profile from a regular file, as ParseProfile does.
 func LoadProfile(path string) (*Profile, error) {
 	data, err := input.ReadFile(path)
 	if err != nil {
@@ -27,7 +27,6 @@ func LoadProfile(path string) (*Profile, error) {
 // line that names all problems.
 func ParseProfile(data []byte) (*Profile, error) { return parse("profile", data) }
 
-// parse parses the profile of a file.
 func parse(file string, data []byte) (*Profile, error) {
 	p, err := decode(data)
 	if err == nil {
@@ -42,8 +41,6 @@ func parse(file string, data []byte) (*Profile, error) {
 	return p, nil
 }
 
-// decode returns the profile that a text describes, with all keys that it takes from the
-// default profile.
 func decode(data []byte) (*Profile, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	dec.KnownFields(true)
@@ -64,7 +61,7 @@ func decode(data []byte) (*Profile, error) {
 	if err := errors.Join(input.CheckWhole(&root, &p)...); err != nil {
 		return nil, err
 	}
-	// It was decoded strictly, so that decoding it once more cannot meet unknown keys.
+	// Unknown keys were refused above.
 	var nodes struct {
 		Devices []yaml.Node `yaml:"devices"`
 	}

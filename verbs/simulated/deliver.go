@@ -9,7 +9,6 @@ const wcRemOpErr verbs.WCStatus = 11
 // bytes. The simulation leaves it empty.
 const grhLength = 40
 
-// execute executes a send.
 func (h *hardware) execute(q *qp, w sendWork) {
 	data, ok := w.data, true
 	if w.wr.Flags&verbs.SendInline == 0 {
@@ -38,7 +37,7 @@ func (h *hardware) execute(q *qp, w sendWork) {
 	}
 }
 
-// gather collects the data of elements. It reports false if find has no memory of one.
+// gather collects the data of elements. It reports false if find has none for one.
 func gather(sges []verbs.SGE, find func(verbs.SGE) ([]byte, bool)) (data []byte, ok bool) {
 	for _, s := range sges {
 		part, ok := find(s)
@@ -50,9 +49,8 @@ func gather(sges []verbs.SGE, find func(verbs.SGE) ([]byte, bool)) (data []byte,
 	return data, true
 }
 
-// deliver delivers a message. It returns the status with which the send completes, and the
-// receiver that breaks over it, which may be nil. The sender on an unreliable QP learns
-// nothing of failures.
+// deliver returns the status with which a send completes, and the receiver that breaks over
+// it, which may be nil. The sender on an unreliable QP learns nothing of failures.
 func (h *hardware) deliver(q *qp, w sendWork, data []byte) (status verbs.WCStatus, broken *qp) {
 	reliable := q.typ == verbs.RC || q.typ == verbs.SRD
 	fails := func(status verbs.WCStatus) verbs.WCStatus {
@@ -106,7 +104,6 @@ func (h *hardware) listens(peer, from *qp, qkey uint32) bool {
 		(h.transport == verbs.TransportIWARP || h.partition(from, peer))
 }
 
-// receives returns the queue from which the QP takes its receives.
 func (q *qp) receives() *recvQueue {
 	if q.srq != nil {
 		return &q.srq.queue
@@ -138,7 +135,6 @@ func (h *hardware) receive(q *qp, source uint32, wr verbs.SendWR, message []byte
 	return wc.Status
 }
 
-// scatter copies a message that fits into the elements of a receive.
 func (h *hardware) scatter(p *pd, sges []verbs.SGE, message []byte) verbs.WCStatus {
 	for _, s := range sges {
 		if len(message) == 0 {

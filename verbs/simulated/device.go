@@ -9,7 +9,6 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// device implements verbs.Device (struct ibv_context).
 type device struct {
 	object
 	*hardware
@@ -48,7 +47,7 @@ func (d *device) Query() (verbs.DeviceAttr, error) {
 
 func (d *device) QueryExtended() (verbs.ExtendedAttr, error) {
 	return query(&d.object, verbs.QueryDeviceEx, Call{}, func(int) (verbs.ExtendedAttr, *failure) {
-		return verbs.ExtendedAttr(d.profile.Extended), nil
+		return d.profile.Extended, nil
 	})
 }
 
@@ -78,7 +77,6 @@ func (d *device) PKey(number, index int) (verbs.PKey, error) {
 	})
 }
 
-// Cost implements verbs.Device with the costs of the profile.
 func (d *device) Cost(create func()) (verbs.Memory, error) {
 	if err := d.use(); err != nil {
 		return verbs.Memory{}, err

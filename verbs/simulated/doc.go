@@ -1,5 +1,4 @@
-// Package simulated provides RDMA devices that exist in memory only. It needs no hardware,
-// no kernel module and no cgo.
+// Package simulated provides RDMA devices that exist in memory only, without cgo.
 //
 // A [Profile], usually read from a YAML file, says which devices there are, what their
 // objects cost, how long their verbs take and how they fail. [Default] has three devices.

@@ -9,8 +9,7 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// pollPause separates two polls of an empty CQ. A simulated completion comes at once or
-// rarely at all, so polling without a pause gains nothing.
+// pollPause separates two polls of an empty CQ, for a completion comes at once or rarely.
 const pollPause = 20 * time.Microsecond
 
 // Measure implements verbs.Device. It finds the times of CompletionLatency, if the profile
@@ -58,7 +57,6 @@ func (d *device) Measure(m verbs.Measurement) (verbs.Samples, error) {
 	return r.found, err
 }
 
-// measuring is a measurement in progress.
 type measuring struct {
 	verbs.Measurement
 	hw                 *hardware
@@ -86,7 +84,6 @@ type stamp struct {
 
 func (r *measuring) now() stamp { return stamp{time.Now(), r.hw.delays} }
 
-// run takes all samples.
 func (r *measuring) run() error {
 	// The measurement takes as long as it reports.
 	defer func() { time.Sleep(r.pendingDelay) }()
@@ -110,7 +107,6 @@ func (r *measuring) run() error {
 	return nil
 }
 
-// change changes the state of the receiver.
 func (r *measuring) change(attr verbs.QPAttr, mask verbs.QPAttrMask) error {
 	q := r.receiver
 	return r.hw.quietly(verbs.ModifyQP, q.changing(attr, mask), func(int) *failure { return q.modify(attr, mask) })
@@ -220,7 +216,6 @@ func (r *measuring) sample(number uint64) (latency, arm time.Duration, err error
 	return r.latency(end.at.Sub(start.at), end.delays-start.delays), arm, nil
 }
 
-// succeeded reports whether a completion that was awaited came, as it should.
 func (r *measuring) succeeded(wc *verbs.WC, status verbs.WCStatus) bool {
 	switch {
 	case wc == nil:
@@ -339,14 +334,6 @@ func (r *measuring) latency(passed, delays time.Duration) time.Duration {
 	latency := min(draw(r.hw.times, median, times.Jitter), r.Deadline) + delays
 	r.pendingDelay += latency - passed
 	return latency
-}
-
-// newTimes returns what draws the times of a device. They come in the same order whenever
-// its name is the same.
-func newTimes(name string) *rand.Rand {
-	var seed [32]byte
-	copy(seed[:], name)
-	return rand.New(rand.NewChaCha8(seed))
 }
 
 // draw returns a time of a distribution with a median and a long tail.

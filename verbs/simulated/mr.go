@@ -11,7 +11,6 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// mr implements verbs.MR (struct ibv_mr).
 type mr struct {
 	object
 	pd     *pd
@@ -66,7 +65,6 @@ func (p *pd) RegMR(size int, access verbs.Access) (verbs.MR, error) {
 	return m, nil
 }
 
-// Bytes implements verbs.MR. After Close it returns nil.
 func (m *mr) Bytes() []byte { return m.buf }
 
 func (m *mr) SGE(offset, length int) verbs.SGE {
@@ -118,7 +116,6 @@ func (h *hardware) inline(s verbs.SGE) ([]byte, bool) {
 	return nil, s.Length == 0
 }
 
-// wholePages rounds a size up to whole pages.
 func wholePages(size int) int64 {
 	page := int64(os.Getpagesize())
 	return (int64(size) + page - 1) / page * page

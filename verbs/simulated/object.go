@@ -57,7 +57,6 @@ func (o *object) invalid(v verbs.Verb, format string, args ...any) error {
 	return fail(syscall.EINVAL, format, args...).of(v, o.dev.name)
 }
 
-// call calls a verb on the object.
 func (o *object) call(v verbs.Verb, about Call, effect func(int) *failure) error {
 	if err := o.use(); err != nil {
 		return err
@@ -65,7 +64,6 @@ func (o *object) call(v verbs.Verb, about Call, effect func(int) *failure) error
 	return o.dev.hardware.call(v, about, effect)
 }
 
-// create calls a verb that creates an object. It returns nothing if the verb fails.
 func create[T any](by *object, v verbs.Verb, about Call, made T, effect func(short int) *failure) (result T, err error) {
 	if err := by.call(v, about, effect); err != nil {
 		return result, err
@@ -73,7 +71,6 @@ func create[T any](by *object, v verbs.Verb, about Call, made T, effect func(sho
 	return made, nil
 }
 
-// query calls a verb that only returns something.
 func query[T any](of *object, v verbs.Verb, about Call, answer func(short int) (T, *failure)) (result T, err error) {
 	err = of.call(v, about, func(short int) (f *failure) {
 		result, f = answer(short)
@@ -82,7 +79,6 @@ func query[T any](of *object, v verbs.Verb, about Call, answer func(short int) (
 	return result, err
 }
 
-// admit adds a new object to the tree, unless the device has too many of its kind.
 func (h *hardware) admit(o *object, entries int, parents ...*object) *failure {
 	if f := h.admits(o.kind, h.live[o.kind]); f != nil {
 		return f
@@ -133,7 +129,6 @@ func own[T interface{ base() *object }](d *device, o any, used *[]*object) (resu
 	return result, true
 }
 
-// pd implements verbs.PD (struct ibv_pd).
 type pd struct{ object }
 
 func (d *device) AllocPD() (verbs.PD, error) {
@@ -145,7 +140,6 @@ func (d *device) AllocPD() (verbs.PD, error) {
 
 func (p *pd) Close() error { return p.destroy(verbs.DeallocPD, func() {}) }
 
-// ah implements verbs.AH (struct ibv_ah).
 type ah struct {
 	object
 	attr verbs.AHAttr

@@ -6,7 +6,6 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// sendWork is a send work request that was accepted.
 type sendWork struct {
 	wr verbs.SendWR
 	// to is where a datagram goes.
@@ -26,7 +25,6 @@ func (q *qp) PostSend(wr verbs.SendWR) error {
 	return q.call(verbs.PostSend, q.sending(w), func(int) *failure { return q.dev.postSend(q, w) })
 }
 
-// work returns what a send work request needs to be posted.
 func (q *qp) work(wr verbs.SendWR) (sendWork, error) {
 	w := sendWork{wr: wr}
 	if !q.typ.IsDatagram() {
@@ -41,7 +39,6 @@ func (q *qp) work(wr verbs.SendWR) (sendWork, error) {
 	return w, a.use()
 }
 
-// sending describes a send to a fault.
 func (q *qp) sending(w sendWork) Call {
 	c := q.about().by(w.to)
 	if w.wr.Flags&verbs.SendInline != 0 {
@@ -50,7 +47,6 @@ func (q *qp) sending(w sendWork) Call {
 	return c
 }
 
-// length returns the sum of the lengths of elements.
 func length(sges []verbs.SGE) (total uint64) {
 	for _, s := range sges {
 		total += uint64(s.Length)
@@ -58,7 +54,6 @@ func length(sges []verbs.SGE) (total uint64) {
 	return total
 }
 
-// postSend is the effect of ibv_post_send.
 func (h *hardware) postSend(q *qp, w sendWork) *failure {
 	size := q.size.real
 	switch n := len(w.wr.SGEs); {
@@ -90,7 +85,6 @@ func (q *qp) PostRecv(wr verbs.RecvWR) error {
 	return q.call(verbs.PostRecv, q.about(), func(int) *failure { return q.postRecv(wr) })
 }
 
-// postRecv is the effect of ibv_post_recv.
 func (q *qp) postRecv(wr verbs.RecvWR) *failure {
 	switch {
 	case q.srq != nil:
@@ -107,7 +101,7 @@ func (q *qp) postRecv(wr verbs.RecvWR) *failure {
 	return nil
 }
 
-// held returns the number of slots of the send queue whose completions were not polled.
+// held counts the slots of the send queue whose completions were not polled.
 func (q *qp) held() (n uint32) {
 	for _, c := range q.sendCQ.queue {
 		if c.sender == q && c.resets == q.resets {
@@ -118,7 +112,7 @@ func (q *qp) held() (n uint32) {
 }
 
 func (q *qp) finishSend(w sendWork, status verbs.WCStatus) {
-	if q.dev.signals(q.signalAll, w.wr.Flags, status) {
+	if q.signalAll || w.wr.Flags&verbs.SendSignaled != 0 || status != verbs.WCSuccess || q.dev.breaks("qp_sq_sig_all") {
 		wc := verbs.WC{ID: w.wr.ID, Status: status, QPNum: q.number}
 		q.sendCQ.complete(completion{wc: wc, sender: q, resets: q.resets}, false)
 	}

@@ -19,7 +19,6 @@ var defaultYAML []byte
 // be negative. "max" limits the bytes of a text, "match" is a regular expression for it, and
 // "example" is a valid one. An empty text is valid if YAML omits it.
 type Profile struct {
-	// Devices are the devices. An empty list is a host without any.
 	Devices []DeviceProfile `yaml:"devices"`
 }
 
@@ -29,56 +28,47 @@ type DeviceProfile struct {
 	// Name becomes a label and a path in reports. The kernel allows 63 bytes.
 	Name string `yaml:"name" match:"[0-9A-Za-z][0-9A-Za-z_.-]{0,62}" example:"sim_rxe0"`
 	// Like is resolved and cleared by ParseProfile.
-	Like              string        `yaml:"like,omitempty"`
-	Driver            string        `yaml:"driver,omitempty" match:"[0-9a-z_]{0,32}" example:"bnxt_re"`
-	Kernel            string        `yaml:"kernel,omitempty" match:"[0-9]+\\.[0-9]+[0-9A-Za-z.+~_-]{0,56}" example:"6.1"`
-	Transport         string        `yaml:"transport" of:"transport"`
-	Firmware          string        `yaml:"fw_version" max:"63" example:"20.31.1014"`
-	VendorID          uint32        `yaml:"vendor_id"`
-	VendorPartID      uint32        `yaml:"vendor_part_id"`
-	HWVersion         uint32        `yaml:"hw_version"`
-	NodeGUID          string        `yaml:"node_guid" match:"[0-9a-fA-F]{4}(:[0-9a-fA-F]{4}){3}" example:"5254:00ff:fe12:3456"`
-	Ports             []PortProfile `yaml:"ports"`
-	CompletionVectors int           `yaml:"completion_vectors" in:"1-2147483647"`
-	// QPTypes can be created. Others fail with EOPNOTSUPP.
-	QPTypes                  []string `yaml:"qp_types" of:"qp type"`
-	RawPacketNeedsPermission bool     `yaml:"raw_packet_needs_permission"`
-	Limits                   Limits   `yaml:"limits"`
-	Extended                 Extended `yaml:"extended,omitempty"`
-	// MaxInlineData limits the inline data of a QP, in bytes. No verb reports it.
-	MaxInlineData int `yaml:"max_inline_data" in:"0-1048576"`
-	Registration  struct {
-		// Memlock acts as RLIMIT_MEMLOCK of a process. Zero means no limit.
+	Like                     string             `yaml:"like,omitempty"`
+	Driver                   string             `yaml:"driver,omitempty" match:"[0-9a-z_]{0,32}" example:"bnxt_re"`
+	Kernel                   string             `yaml:"kernel,omitempty" match:"[0-9]+\\.[0-9]+[0-9A-Za-z.+~_-]{0,56}" example:"6.1"`
+	Transport                string             `yaml:"transport" of:"transport"`
+	Firmware                 string             `yaml:"fw_version" max:"63" example:"20.31.1014"`
+	VendorID                 uint32             `yaml:"vendor_id"`
+	VendorPartID             uint32             `yaml:"vendor_part_id"`
+	HWVersion                uint32             `yaml:"hw_version"`
+	NodeGUID                 string             `yaml:"node_guid" match:"[0-9a-fA-F]{4}(:[0-9a-fA-F]{4}){3}" example:"5254:00ff:fe12:3456"`
+	Ports                    []PortProfile      `yaml:"ports"`
+	CompletionVectors        int                `yaml:"completion_vectors" in:"1-2147483647"`
+	QPTypes                  []string           `yaml:"qp_types" of:"qp type"`
+	RawPacketNeedsPermission bool               `yaml:"raw_packet_needs_permission"`
+	Limits                   verbs.Limits       `yaml:"limits"`
+	Extended                 verbs.ExtendedAttr `yaml:"extended,omitempty"`
+	MaxInlineData            int                `yaml:"max_inline_data" in:"0-1048576"`
+	Registration             struct {
 		Memlock int64 `yaml:"memlock_bytes,omitempty"`
 	} `yaml:"registration,omitempty"`
-	Rounding string `yaml:"rounding" of:"exact rxe ib"`
-	Memory   Costs  `yaml:"memory"`
-	// DefaultLatency is the minimum time of verbs that Latency does not name.
+	Rounding          string                              `yaml:"rounding" of:"exact rxe ib"`
+	Memory            Costs                               `yaml:"memory"`
 	DefaultLatency    time.Duration                       `yaml:"default_latency"`
 	Latency           replaced[verbs.Verb, time.Duration] `yaml:"latency,omitempty" keys:"verb"`
 	CompletionLatency CompletionLatency                   `yaml:"completion_latency,omitempty"`
-	// Vanish is true if the device is listed but gone: opening it fails with ENODEV.
-	Vanish           bool              `yaml:"vanish,omitempty"`
-	Faults           []Fault           `yaml:"faults,omitempty"`
-	CompletionFaults []CompletionFault `yaml:"completion_faults,omitempty"`
-	Violate          []string          `yaml:"violate,omitempty" of:"contract"`
-	// AsyncEvents come as soon as the device is opened. Events of a port are for port 1.
-	AsyncEvents []string `yaml:"async_events,omitempty" of:"asynchronous event"`
-	// HardwareFaults are acted out by package internal/hardware/simulated.
-	HardwareFaults []string  `yaml:"hardware_faults,omitempty" of:"hang fail refused not_numeric saturated all_ones reset slow_link slow_pci flapping"`
-	Resources      Resources `yaml:"resources,omitempty"`
+	Vanish            bool                                `yaml:"vanish,omitempty"`
+	Faults            []Fault                             `yaml:"faults,omitempty"`
+	CompletionFaults  []CompletionFault                   `yaml:"completion_faults,omitempty"`
+	Violate           []string                            `yaml:"violate,omitempty" of:"contract"`
+	AsyncEvents       []string                            `yaml:"async_events,omitempty" of:"asynchronous event"`
+	HardwareFaults    []string                            `yaml:"hardware_faults,omitempty" of:"hang fail refused not_numeric saturated all_ones reset slow_link slow_pci flapping"`
+	Resources         Resources                           `yaml:"resources,omitempty"`
 }
 
 // PortProfile describes a port.
 type PortProfile struct {
-	Number    int    `yaml:"number" in:"1-255"`
-	State     string `yaml:"state" of:"port state"`
-	LinkLayer string `yaml:"link_layer" of:"link layer"`
-	LID       uint16 `yaml:"lid,omitempty"`
-	ActiveMTU int    `yaml:"active_mtu" of:"256 512 1024 2048 4096"`
-	// PKeys is the size of the partition key table. Zero means 1.
-	PKeys int `yaml:"pkeys,omitempty" in:"0-65535"`
-	// PKeyTable holds the first entries of that table. Empty means {0xffff}.
+	Number      int          `yaml:"number" in:"1-255"`
+	State       string       `yaml:"state" of:"port state"`
+	LinkLayer   string       `yaml:"link_layer" of:"link layer"`
+	LID         uint16       `yaml:"lid,omitempty"`
+	ActiveMTU   int          `yaml:"active_mtu" of:"256 512 1024 2048 4096"`
+	PKeys       int          `yaml:"pkeys,omitempty" in:"0-65535"`
 	PKeyTable   []uint16     `yaml:"pkey_table,omitempty"`
 	GRHRequired bool         `yaml:"grh_required,omitempty"`
 	GIDs        []GIDProfile `yaml:"gids"`
@@ -89,38 +79,6 @@ type GIDProfile struct {
 	Index int    `yaml:"index" in:"0-255"`
 	GID   string `yaml:"gid"`
 	Type  string `yaml:"type" of:"GID type"`
-}
-
-// Limits are the fields of verbs.Limits under the names of struct ibv_device_attr. If
-// max_srq or max_ah is 0, creating such an object fails with EOPNOTSUPP.
-type Limits struct {
-	MaxMRSize       uint64 `yaml:"max_mr_size"`
-	MaxQP           int    `yaml:"max_qp" in:"1-2147483647"`
-	MaxQPWR         int    `yaml:"max_qp_wr" in:"1-2147483647"`
-	MaxSGE          int    `yaml:"max_sge" in:"1-2147483647"`
-	MaxCQ           int    `yaml:"max_cq" in:"1-2147483647"`
-	MaxCQE          int    `yaml:"max_cqe" in:"1-2147483647"`
-	MaxMR           int    `yaml:"max_mr" in:"1-2147483647"`
-	MaxPD           int    `yaml:"max_pd" in:"1-2147483647"`
-	MaxQPRdAtom     int    `yaml:"max_qp_rd_atom"`
-	MaxQPInitRdAtom int    `yaml:"max_qp_init_rd_atom"`
-	MaxMW           int    `yaml:"max_mw"`
-	MaxAH           int    `yaml:"max_ah"`
-	MaxMcastGroup   int    `yaml:"max_mcast_grp"`
-	MaxMcastQP      int    `yaml:"max_mcast_qp_attach"`
-	MaxSRQ          int    `yaml:"max_srq"`
-	MaxSRQWR        int    `yaml:"max_srq_wr"`
-	MaxSRQSGE       int    `yaml:"max_srq_sge"`
-	MaxPKeys        int    `yaml:"max_pkeys"`
-}
-
-// Extended holds attributes under their names in struct ibv_device_attr_ex.
-type Extended struct {
-	// TimestampMask is the largest timestamp of a completion. Zero means that there are none.
-	TimestampMask uint64 `yaml:"completion_timestamp_mask"`
-	CoreClock     uint64 `yaml:"hca_core_clock"`
-	RawPacketCaps uint32 `yaml:"raw_packet_caps"`
-	MaxDMSize     uint64 `yaml:"max_dm_size"`
 }
 
 // Costs say what an object of each kind costs. Objects of other kinds cost nothing.
@@ -144,17 +102,14 @@ type Cost struct {
 // Ignore, Delay, Hang or Crash. If several faults act on a call, they do so in the order
 // of the profile.
 type Fault struct {
-	// Verb is the verb whose calls count. A fault of ibv_get_device_list acts on the list
-	// of all devices.
+	// Verb is the verb whose calls count. ibv_get_device_list is that of all devices.
 	Verb verbs.Verb `yaml:"verb" of:"verb"`
 	// When reports whether a call counts. Nil means that all do. Only programs can set
 	// it, and child processes do not have it.
 	When func(Call) bool `yaml:"-"`
-	// After is the number of calls that come first and are not affected. Times is the number
-	// of calls that are affected. Zero means all.
-	After int `yaml:"after,omitempty"`
-	Times int `yaml:"times,omitempty"`
-	// Errno is the symbol of the error with which the verb fails, or no_errno.
+	// Times is the number of calls that are affected after the first After. Zero means all.
+	After  int           `yaml:"after,omitempty"`
+	Times  int           `yaml:"times,omitempty"`
 	Errno  string        `yaml:"errno,omitempty" of:"errno"`
 	Short  int           `yaml:"short,omitempty"`
 	Ignore bool          `yaml:"ignore,omitempty"`
@@ -182,23 +137,17 @@ type Call struct {
 // what the simulation takes, mainly Go's scheduler. Outside a measurement completions take no
 // time.
 type CompletionLatency struct {
-	Polled   time.Duration `yaml:"polled,omitempty"`
-	Notified time.Duration `yaml:"notified,omitempty"`
-	// Jitter is the standard deviation of the logarithm of the times, from 0 to 1. The
-	// tail is not part of it.
-	Jitter float64 `yaml:"jitter,omitempty"`
-	// SlowVectors replaces Notified for the CQs of some completion vectors.
+	Polled      time.Duration                `yaml:"polled,omitempty"`
+	Notified    time.Duration                `yaml:"notified,omitempty"`
+	Jitter      float64                      `yaml:"jitter,omitempty"`
 	SlowVectors replaced[int, time.Duration] `yaml:"slow_vectors,omitempty"`
 }
 
 // CompletionFault makes completions or their events misbehave. If several faults act on
 // one, they do so in the order of the profile.
 type CompletionFault struct {
-	// Fault is what goes wrong. It determines what is counted: events that are due, for
-	// spurious_event the armings of CQs with a channel, for the last three completions.
 	Fault string `yaml:"fault" of:"drop_event delay_event misdirect_event misname_event spurious_event lose_completion never_complete fail_completion"`
-	// Path limits the fault to completions of one path, or to their events: flush is that
-	// of flushed work requests, loopback that of all others.
+	// Path limits the fault to flushed work requests, or to all others.
 	Path   string        `yaml:"path,omitempty" of:"loopback flush"`
 	After  int           `yaml:"after,omitempty"`
 	Times  int           `yaml:"times,omitempty"`

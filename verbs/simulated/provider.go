@@ -1,7 +1,6 @@
 package simulated
 
 import (
-	"errors"
 	"math/rand/v2"
 	"syscall"
 	"time"
@@ -25,10 +24,6 @@ func New(p *Profile, tracer verbs.Tracer) *Provider {
 		tracer = verbs.NopTracer{}
 	}
 	s := &Provider{tracer: tracer, devices: make(map[string]*hardware)}
-	if p == nil {
-		s.err = errors.New("simulated devices: no profile")
-		return s
-	}
 	if s.err = p.Validate(); s.err != nil {
 		return s
 	}
@@ -39,8 +34,7 @@ func New(p *Profile, tracer verbs.Tracer) *Provider {
 	return s
 }
 
-// Open implements verbs.Provider (ibv_open_device). Like libibverbs, it looks for the device
-// in the list of devices first (ibv_get_device_list).
+// Open implements verbs.Provider. Like libibverbs, it gets the list of devices first.
 func (p *Provider) Open(name string) (verbs.Device, error) {
 	if p.err != nil {
 		return nil, p.err
@@ -78,7 +72,6 @@ func (p *Provider) Open(name string) (verbs.Device, error) {
 	return d, nil
 }
 
-// hardware is one device, which may be opened several times.
 type hardware struct {
 	behaviour
 
@@ -102,8 +95,10 @@ type hardware struct {
 
 func newHardware(p DeviceProfile, tracer verbs.Tracer) *hardware {
 	const firstQPN = 17 // the lower ones are reserved
+	var seed [32]byte   // the times come in the same order whenever the name is the same
+	copy(seed[:], p.Name)
 	h := &hardware{
-		behaviour: newBehaviour(p), name: p.Name, tracer: tracer, times: newTimes(p.Name),
+		behaviour: newBehaviour(p), name: p.Name, tracer: tracer, times: rand.New(rand.NewChaCha8(seed)),
 		qps: make(map[uint32]*qp), mrs: make(map[uint32]*mr), lastQPN: firstQPN - 1,
 	}
 	numbers := errnos()

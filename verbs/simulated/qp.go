@@ -7,7 +7,6 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// qp implements verbs.QP (struct ibv_qp).
 type qp struct {
 	object
 	pd             *pd
@@ -75,7 +74,6 @@ func (p *pd) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	})
 }
 
-// short returns sizes below those requested.
 func (q *qp) short(by int) verbs.QPCap {
 	c := q.requested
 	if q.srq != nil {
@@ -107,12 +105,10 @@ func (q *qp) Modify(attr verbs.QPAttr, mask verbs.QPAttrMask) error {
 	return q.call(verbs.ModifyQP, q.changing(attr, mask), func(int) *failure { return q.modify(attr, mask) })
 }
 
-// about describes a call on the QP to a fault.
 func (q *qp) about() Call {
 	return Call{QPType: q.typ, State: q.state, Port: q.attr.Port}.by(q.attr.AH)
 }
 
-// changing describes a modification to a fault.
 func (q *qp) changing(attr verbs.QPAttr, mask verbs.QPAttrMask) Call {
 	next := qp{typ: q.typ, state: q.state, attr: merge(q.attr, attr, mask)}
 	c := next.about()
@@ -122,7 +118,6 @@ func (q *qp) changing(attr verbs.QPAttr, mask verbs.QPAttrMask) Call {
 	return c
 }
 
-// by returns the call with an address.
 func (c Call) by(a verbs.AHAttr) Call {
 	if a.Port > 0 {
 		c.Port = a.Port

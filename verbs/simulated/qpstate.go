@@ -25,8 +25,7 @@ func checkTransition(t verbs.QPType, from, to verbs.QPState, mask verbs.QPAttrMa
 	return nil
 }
 
-// transition returns the attributes that a change of state needs, and whether the simulation
-// allows it.
+// transition returns the attributes that a change of state needs, if it is allowed.
 func transition(t verbs.QPType, from, to verbs.QPState) (required verbs.QPAttrMask, ok bool) {
 	const (
 		index = verbs.MaskPKeyIndex | verbs.MaskPort
@@ -58,7 +57,6 @@ func transition(t verbs.QPType, from, to verbs.QPState) (required verbs.QPAttrMa
 	return 0, to == verbs.Reset || to == verbs.Err
 }
 
-// modify is the effect of ibv_modify_qp.
 func (q *qp) modify(a verbs.QPAttr, mask verbs.QPAttrMask) *failure {
 	if f := checkTransition(q.typ, q.state, a.State, mask); f != nil {
 		return f
@@ -84,7 +82,6 @@ func (q *qp) modify(a verbs.QPAttr, mask verbs.QPAttrMask) *failure {
 	return nil
 }
 
-// enter changes the state of the QP, with what that does to its work.
 func (q *qp) enter(next verbs.QPState) {
 	q.state = next
 	switch next {

@@ -2,9 +2,8 @@ package simulated
 
 import "time"
 
-// Resources says what the kernel reports about the objects on the device, which is what
-// the inventory reads. Objects that a process creates with this package are not among
-// them, because an inventory is another process.
+// Resources says what the kernel reports about the objects on the device, for the inventory.
+// It leaves out objects that processes create with this package.
 type Resources struct {
 	Holders []Holder `yaml:"holders,omitempty"`
 	Leak    Leak     `yaml:"leak,omitempty"`
@@ -20,30 +19,22 @@ type Resources struct {
 // ended: exactly one of PID, Kernel and Dead is set. Only processes have Comm, Cgroup,
 // Memlock and RDMAMax. The limits of texts are the kernel's.
 type Holder struct {
-	PID int `yaml:"pid,omitempty" in:"0-4194304"`
-	// Kernel is the part of the kernel.
-	Kernel string `yaml:"kernel,omitempty" max:"55" match:"[^\\x00]*" example:"ib_core"`
-	// Dead is true if the owner has ended and left its objects behind.
-	Dead bool `yaml:"dead,omitempty"`
-	// Ends is when the process ends. Zero means never.
-	Ends time.Time `yaml:"ends,omitempty"`
-	// Comm is the name of the command. Empty if it cannot be read.
-	Comm string `yaml:"comm,omitempty" max:"15" match:"(?s)[^\\x00]*" example:"python3"`
-	// Cgroup is the path of the control group, which determines container and pod.
-	Cgroup string `yaml:"cgroup,omitempty" max:"4095" match:"/[^\\n\\x00]*" example:"/system.slice/slurmd.service"`
+	PID    int       `yaml:"pid,omitempty" in:"0-4194304"`
+	Kernel string    `yaml:"kernel,omitempty" max:"55" match:"[^\\x00]*" example:"ib_core"`
+	Dead   bool      `yaml:"dead,omitempty"`
+	Ends   time.Time `yaml:"ends,omitempty"`
+	Comm   string    `yaml:"comm,omitempty" max:"15" match:"(?s)[^\\x00]*" example:"python3"`
+	Cgroup string    `yaml:"cgroup,omitempty" max:"4095" match:"/[^\\n\\x00]*" example:"/system.slice/slurmd.service"`
 	// Objects are the numbers of objects by type. Queue pairs have the type rc and the
 	// state rts. Objects on which these depend need not be listed.
 	Objects map[string]int `yaml:"objects,omitempty" keys:"pd cq qp cm_id mr ctx srq" in:"0-16777216"`
 	// Growth is how many more there are at the end of each hour than at its start.
-	Growth map[string]int `yaml:"growth,omitempty" keys:"pd cq qp cm_id mr ctx srq" in:"0-16777216"`
-	// GrowthShape says how these come and go within the hour. Empty means even.
-	GrowthShape string       `yaml:"growth_shape,omitempty" of:"even step fill churn"`
-	QueuePairs  []QueuePairs `yaml:"queue_pairs,omitempty"`
-	// CQEntries is the number of entries of each CQ. Zero means 256.
-	CQEntries int `yaml:"cq_entries,omitempty"`
-	// MRBytes is the length of each MR. Zero means 4096.
-	MRBytes int64   `yaml:"mr_bytes,omitempty"`
-	Memlock Memlock `yaml:"memlock,omitempty"`
+	Growth      map[string]int `yaml:"growth,omitempty" keys:"pd cq qp cm_id mr ctx srq" in:"0-16777216"`
+	GrowthShape string         `yaml:"growth_shape,omitempty" of:"even step fill churn"`
+	QueuePairs  []QueuePairs   `yaml:"queue_pairs,omitempty"`
+	CQEntries   int            `yaml:"cq_entries,omitempty"`
+	MRBytes     int64          `yaml:"mr_bytes,omitempty"`
+	Memlock     Memlock        `yaml:"memlock,omitempty"`
 	// RDMAMax holds the limits of the RDMA controller for the cgroup, by resource. A
 	// missing resource has no limit. If none is there, the controller does not count.
 	RDMAMax map[string]int `yaml:"rdma_max,omitempty" keys:"hca_handle hca_object"`
@@ -64,17 +55,13 @@ type QueuePairs struct {
 
 // Memlock is the locked memory of a process, in bytes.
 type Memlock struct {
-	// Pinned is the memory that drivers pinned. Zero means the length of all MRs.
 	Pinned int64 `yaml:"pinned,omitempty"`
 	Locked int64 `yaml:"locked,omitempty"`
-	// Limit is RLIMIT_MEMLOCK. Zero means unlimited.
-	Limit int64 `yaml:"limit,omitempty"`
+	Limit  int64 `yaml:"limit,omitempty"`
 }
 
 // Leak is what a process leaves behind when it ends.
 type Leak struct {
-	// Objects are the numbers of objects by type.
 	Objects map[string]int `yaml:"objects,omitempty" keys:"pd cq qp cm_id mr ctx srq" in:"0-1024"`
-	// Times is the number of processes that leak, those that ended first. Zero means all.
-	Times int `yaml:"times,omitempty"`
+	Times   int            `yaml:"times,omitempty"`
 }

@@ -7,7 +7,6 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// srq implements verbs.SRQ (struct ibv_srq).
 type srq struct {
 	object
 	requested verbs.SRQAttr
@@ -31,7 +30,6 @@ func (p *pd) CreateSRQ(attr verbs.SRQAttr) (verbs.SRQ, error) {
 	})
 }
 
-// short returns sizes below those requested.
 func (s *srq) short(by int) verbs.SRQAttr {
 	return verbs.SRQAttr{MaxWR: less(s.requested.MaxWR, by), MaxSGE: less(s.requested.MaxSGE, by)}
 }
@@ -59,10 +57,17 @@ func (s *srq) SetLimit(limit uint32) error {
 
 // taken raises the event of the limit, if the work request that was taken is one too many.
 func (s *srq) taken() {
-	var reached bool
-	if reached, s.limit = s.dev.reachesLimit(s.limit, len(s.queue.posted)); reached {
-		s.dev.events = append(s.dev.events, verbs.AsyncEvent{Type: verbs.EventSRQLimitReached, SRQ: s})
+	below := s.limit
+	if s.dev.breaks("srq_limit_event") && below > 0 {
+		below--
 	}
+	if len(s.queue.posted) >= int(below) {
+		return
+	}
+	if !s.dev.breaks("srq_limit_disarmed") {
+		s.limit = 0
+	}
+	s.dev.events = append(s.dev.events, verbs.AsyncEvent{Type: verbs.EventSRQLimitReached, SRQ: s})
 }
 
 func (s *srq) PostRecv(wr verbs.RecvWR) error {
@@ -76,7 +81,6 @@ func (s *srq) Close() error {
 	})
 }
 
-// recvQueue is the receive queue of a QP or an SRQ.
 type recvQueue struct {
 	pd            *pd
 	maxWR, maxSGE uint32

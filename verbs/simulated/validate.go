@@ -21,6 +21,9 @@ import (
 
 // Validate returns everything that is wrong with the profile, in one line.
 func (p *Profile) Validate() error {
+	if p == nil {
+		return errors.New("there is no profile of simulated devices")
+	}
 	v := new(validator)
 	v.value("", reflect.ValueOf(*p), "")
 	names := make(map[string]bool)
@@ -37,10 +40,8 @@ func (p *Profile) Validate() error {
 	return errors.New(strings.Join(v.problems, "; "))
 }
 
-// validator collects what is wrong with a profile.
 type validator struct{ problems []string }
 
-// demand adds a problem unless ok.
 func (v *validator) demand(ok bool, at, format string, args ...any) {
 	if !ok {
 		v.problems = append(v.problems, at+": "+fmt.Sprintf(format, args...))
@@ -88,7 +89,6 @@ func (v *validator) value(at string, of reflect.Value, tag reflect.StructTag) {
 	}
 }
 
-// text checks the form of a text.
 func (v *validator) text(at, text string, tag reflect.StructTag) {
 	longest, err := strconv.Atoi(tag.Get("max"))
 	v.demand(err != nil || len(text) <= longest, at, "%q has more than %s bytes", text, tag.Get("max"))
@@ -98,7 +98,6 @@ func (v *validator) text(at, text string, tag reflect.StructTag) {
 	}
 }
 
-// word checks that a word is on a list.
 func (v *validator) word(at string, word any, list string) {
 	if list == "" {
 		return
@@ -107,7 +106,6 @@ func (v *validator) word(at string, word any, list string) {
 	v.demand(slices.Contains(valid, fmt.Sprint(word)), at, "unknown value %q; valid are %s", fmt.Sprint(word), strings.Join(valid, ", "))
 }
 
-// words returns the list of a tag.
 func words(list string) []string {
 	switch list {
 	case "transport":
@@ -184,19 +182,16 @@ func (v *validator) device(at string, d *DeviceProfile) {
 	}
 }
 
-// one checks that exactly one of some keys is set.
 func (v *validator) one(at, keys string, set ...bool) {
 	n := len(slices.DeleteFunc(set, func(is bool) bool { return !is }))
 	v.demand(n == 1, at, "it has %d of them; give exactly one of %s", n, keys)
 }
 
-// enum is an enumeration of package verbs.
 type enum interface {
 	~int
 	String() string
 }
 
-// named returns the names of an enumeration from its first value to its last.
 func named[T enum](first, last T) (names []string) {
 	for t := first; t <= last; t++ {
 		names = append(names, t.String())
@@ -204,7 +199,21 @@ func named[T enum](first, last T) (names []string) {
 	return names
 }
 
-// value returns the value of an enumeration that has a valid name.
 func value[T enum](name string, first, last T) T {
 	return first + T(max(0, slices.Index(named(first, last), name)))
+}
+
+// Contracts returns the names of the contracts that DeviceProfile.Violate can list.
+// docs/reference/simulator.md says how a device breaks each. It breaks that one only: the
+// others can still be seen to hold. A size that is misreported is not really that small, so
+// that no work fails.
+func Contracts() []string {
+	return strings.Fields(`
+		cq_at_least_requested cq_ex_at_least_requested cq_ex_batch_keeps_completions cq_comp_vector_accepted
+		cq_comp_vector_rejected cq_destroy_busy cq_resize_at_least_requested cq_resize_too_small_refused
+		cq_resize_keeps_completions channel_destroy_busy channel_steering srq_at_least_requested srq_reports_actual
+		srq_limit_ignored srq_limit_event srq_limit_disarmed srq_destroy_busy qp_at_least_requested qp_reports_actual
+		qp_srq_type_restricted qp_recv_caps_ignored_with_srq qp_sq_sig_all notify_any notify_one_shot
+		notify_requires_arming notify_solicited_skips_unsolicited notify_solicited_delivers_solicited
+		notify_solicited_delivers_errors notify_identifies_cq`)
 }
