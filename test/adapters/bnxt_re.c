@@ -166,29 +166,10 @@ struct bnxt_qp {
 	unsigned long terminated; /* a bit for the queue of its sends, one for that of its receives */
 };
 
-static struct bnxt_ucontext *own_ctx(struct paper_ucontext *ctx)
-{
-	BUILD_BUG_ON(sizeof(struct bnxt_ucontext) > sizeof(ctx->priv));
-	return (struct bnxt_ucontext *)ctx->priv;
-}
-
-static struct bnxt_cq *own_cq(struct paper_cq *cq)
-{
-	BUILD_BUG_ON(sizeof(struct bnxt_cq) > sizeof(cq->priv));
-	return (struct bnxt_cq *)cq->priv;
-}
-
-static struct bnxt_srq *own_srq(struct paper_srq *srq)
-{
-	BUILD_BUG_ON(sizeof(struct bnxt_srq) > sizeof(srq->priv));
-	return (struct bnxt_srq *)srq->priv;
-}
-
-static struct bnxt_qp *own_qp(struct paper_qp *qp)
-{
-	BUILD_BUG_ON(sizeof(struct bnxt_qp) > sizeof(qp->priv));
-	return (struct bnxt_qp *)qp->priv;
-}
+PAPER_OWN(own_ctx, bnxt_ucontext, paper_ucontext)
+PAPER_OWN(own_cq, bnxt_cq, paper_cq)
+PAPER_OWN(own_srq, bnxt_srq, paper_srq)
+PAPER_OWN(own_qp, bnxt_qp, paper_qp)
 
 static int bnxt_alloc_ucontext(struct paper_ucontext *ctx, struct ib_udata *udata)
 {
@@ -515,45 +496,30 @@ static void read_elements(struct paper_wr *wr, const struct bnxt_wqe *wqe, unsig
 
 	wr->nsge = n;
 	for (i = 0; i < n; i++) {
-		wr->sge[i].addr = le64_to_cpu(wqe->sge[i].addr);
-		wr->sge[i].len = le32_to_cpu(wqe->sge[i].length);
-		wr->sge[i].lkey = le32_to_cpu(wqe->sge[i].key);
+		wr->sge[i] = (struct paper_sge){ le64_to_cpu(wqe->sge[i].addr), le32_to_cpu(wqe->sge[i].length), le32_to_cpu(wqe->sge[i].key) };
 	}
 }
 
 static int read_send(struct paper_qp *qp, struct paper_wr *wr, const struct bnxt_wqe *wqe)
 {
+	static const u8 opcodes[] = { /* and one, for 0 is none */
+		[OP_SEND] = IB_WR_SEND + 1,
+		[OP_SEND_IMM] = IB_WR_SEND_WITH_IMM + 1,
+		[OP_WRITE] = IB_WR_RDMA_WRITE + 1,
+		[OP_WRITE_IMM] = IB_WR_RDMA_WRITE_WITH_IMM + 1,
+		[OP_READ] = IB_WR_RDMA_READ + 1,
+		[OP_COMPARE_SWAP] = IB_WR_ATOMIC_CMP_AND_SWP + 1,
+		[OP_FETCH_ADD] = IB_WR_ATOMIC_FETCH_AND_ADD + 1,
+	};
 	struct paper_dev *dev = to_paper_dev(qp->ib.device);
 	u32 head = le32_to_cpu(wqe->head), slots = head >> 16 & 0xff, flags = head >> 8 & 0xff;
 	struct paper_ah *ah;
 
 	wr->flags = (flags & WQE_SIGNALED ? IB_SEND_SIGNALED : 0) | (flags & WQE_SOLICITED ? IB_SEND_SOLICITED : 0);
 	wr->imm = cpu_to_be32(le32_to_cpu(wqe->key_or_imm));
-	switch (head & 0xff) {
-	case OP_SEND:
-		wr->opcode = IB_WR_SEND;
-		break;
-	case OP_SEND_IMM:
-		wr->opcode = IB_WR_SEND_WITH_IMM;
-		break;
-	case OP_WRITE:
-		wr->opcode = IB_WR_RDMA_WRITE;
-		break;
-	case OP_WRITE_IMM:
-		wr->opcode = IB_WR_RDMA_WRITE_WITH_IMM;
-		break;
-	case OP_READ:
-		wr->opcode = IB_WR_RDMA_READ;
-		break;
-	case OP_COMPARE_SWAP:
-		wr->opcode = IB_WR_ATOMIC_CMP_AND_SWP;
-		break;
-	case OP_FETCH_ADD:
-		wr->opcode = IB_WR_ATOMIC_FETCH_AND_ADD;
-		break;
-	default:
+	if ((head & 0xff) >= ARRAY_SIZE(opcodes) || !opcodes[head & 0xff])
 		return -EINVAL;
-	}
+	wr->opcode = opcodes[head & 0xff] - 1;
 	if (wr->opcode == IB_WR_ATOMIC_CMP_AND_SWP || wr->opcode == IB_WR_ATOMIC_FETCH_AND_ADD) {
 		bool swap = wr->opcode == IB_WR_ATOMIC_CMP_AND_SWP;
 
@@ -643,50 +609,32 @@ static u32 bnxt_srq_avail(struct paper_srq *srq)
 
 static u8 send_status(enum ib_wc_status status)
 {
-	switch (status) {
-	case IB_WC_SUCCESS:
-		return 0x0;
-	case IB_WC_BAD_RESP_ERR:
-		return 0x1;
-	case IB_WC_LOC_LEN_ERR:
-		return 0x2;
-	case IB_WC_LOC_QP_OP_ERR:
-		return 0x3;
-	case IB_WC_LOC_PROT_ERR:
-		return 0x4;
-	case IB_WC_REM_INV_REQ_ERR:
-		return 0x6;
-	case IB_WC_REM_ACCESS_ERR:
-		return 0x7;
-	case IB_WC_REM_OP_ERR:
-		return 0x8;
-	case IB_WC_RNR_RETRY_EXC_ERR:
-		return 0x9;
-	case IB_WC_RETRY_EXC_ERR:
-		return 0xa;
-	default:
-		return 0xb; /* flushed */
-	}
+	static const u8 codes[] = {
+		[IB_WC_BAD_RESP_ERR] = 0x1,
+		[IB_WC_LOC_LEN_ERR] = 0x2,
+		[IB_WC_LOC_QP_OP_ERR] = 0x3,
+		[IB_WC_LOC_PROT_ERR] = 0x4,
+		[IB_WC_REM_INV_REQ_ERR] = 0x6,
+		[IB_WC_REM_ACCESS_ERR] = 0x7,
+		[IB_WC_REM_OP_ERR] = 0x8,
+		[IB_WC_RNR_RETRY_EXC_ERR] = 0x9,
+		[IB_WC_RETRY_EXC_ERR] = 0xa,
+	};
+
+	return PAPER_CODE(codes, status, 0xb); /* flushed */
 }
 
 static u8 recv_status(enum ib_wc_status status)
 {
-	switch (status) {
-	case IB_WC_SUCCESS:
-		return 0x0;
-	case IB_WC_LOC_ACCESS_ERR:
-		return 0x1;
-	case IB_WC_LOC_LEN_ERR:
-		return 0x2;
-	case IB_WC_LOC_PROT_ERR:
-		return 0x3;
-	case IB_WC_LOC_QP_OP_ERR:
-		return 0x4;
-	case IB_WC_REM_INV_REQ_ERR:
-		return 0x6;
-	default:
-		return 0x7; /* flushed */
-	}
+	static const u8 codes[] = {
+		[IB_WC_LOC_ACCESS_ERR] = 0x1,
+		[IB_WC_LOC_LEN_ERR] = 0x2,
+		[IB_WC_LOC_PROT_ERR] = 0x3,
+		[IB_WC_LOC_QP_OP_ERR] = 0x4,
+		[IB_WC_REM_INV_REQ_ERR] = 0x6,
+	};
+
+	return PAPER_CODE(codes, status, 0x7); /* flushed */
 }
 
 /* write_cqe hands an entry to the process: its phase last. */

@@ -146,11 +146,7 @@ struct efa_qp {
 	u16 rq_taken; /* descriptors */
 };
 
-static struct efa_cq *efa_cq(struct paper_cq *cq)
-{
-	BUILD_BUG_ON(sizeof(struct efa_cq) > sizeof(cq->priv));
-	return (struct efa_cq *)cq->priv;
-}
+PAPER_OWN(efa_cq, efa_cq, paper_cq)
 
 static struct efa_qp *efa_qp(const struct paper_qp *qp)
 {
@@ -571,9 +567,7 @@ static int efa_next_recv(struct paper_qp *qp, struct paper_srq *srq, struct pape
 		d = ring[own->rq_taken++ & (own->rq_entries - 1)];
 		if (!wr->nsge)
 			wr->id = le16_to_cpu(d.req_id);
-		wr->sge[wr->nsge].addr = le64_to_cpu(d.addr);
-		wr->sge[wr->nsge].len = le16_to_cpu(d.len);
-		wr->sge[wr->nsge].lkey = le32_to_cpu(d.lkey) & EFA_KEY;
+		wr->sge[wr->nsge] = (struct paper_sge){ le64_to_cpu(d.addr), le16_to_cpu(d.len), le32_to_cpu(d.lkey) & EFA_KEY };
 		wr->nsge++;
 	} while (!(le32_to_cpu(d.lkey) & EFA_RECV_LAST) && --posted && wr->nsge < EFA_RQ_SGE);
 	return le32_to_cpu(d.lkey) & EFA_RECV_LAST ? 1 : -EINVAL;
@@ -593,35 +587,22 @@ static void efa_reset_qp(struct paper_qp *qp)
 /* What the library makes a status of (to_ibv_status in its verbs.c). */
 static u8 status(enum ib_wc_status status)
 {
-	switch (status) {
-	case IB_WC_SUCCESS:
-		return 0;
-	case IB_WC_WR_FLUSH_ERR:
-		return 1; /* FLUSHED */
-	case IB_WC_LOC_QP_OP_ERR:
-		return 3; /* LOCAL_ERROR_INVALID_OP_TYPE */
-	case IB_WC_LOC_PROT_ERR:
-		return 5; /* LOCAL_ERROR_INVALID_LKEY */
-	case IB_WC_LOC_LEN_ERR:
-		return 6; /* LOCAL_ERROR_BAD_LENGTH */
-	case IB_WC_REM_ACCESS_ERR:
-		return 7; /* REMOTE_ERROR_BAD_ADDRESS */
-	case IB_WC_REM_ABORT_ERR:
-		return 8; /* REMOTE_ERROR_ABORT */
-	case IB_WC_REM_INV_RD_REQ_ERR:
-		return 9; /* REMOTE_ERROR_BAD_DEST_QPN */
-	case IB_WC_RNR_RETRY_EXC_ERR:
-		return 10; /* REMOTE_ERROR_RNR */
-	case IB_WC_REM_INV_REQ_ERR:
-		return 11; /* REMOTE_ERROR_BAD_LENGTH */
-	case IB_WC_BAD_RESP_ERR:
-		return 12; /* REMOTE_ERROR_BAD_STATUS */
-	case IB_WC_RETRY_EXC_ERR:
-	case IB_WC_RESP_TIMEOUT_ERR:
-		return 13; /* LOCAL_ERROR_UNRESP_REMOTE */
-	default:
-		return 2; /* LOCAL_ERROR_QP_INTERNAL_ERROR */
-	}
+	static const u8 codes[] = {
+		[IB_WC_WR_FLUSH_ERR] = 1, /* FLUSHED */
+		[IB_WC_LOC_QP_OP_ERR] = 3, /* LOCAL_ERROR_INVALID_OP_TYPE */
+		[IB_WC_LOC_PROT_ERR] = 5, /* LOCAL_ERROR_INVALID_LKEY */
+		[IB_WC_LOC_LEN_ERR] = 6, /* LOCAL_ERROR_BAD_LENGTH */
+		[IB_WC_REM_ACCESS_ERR] = 7, /* REMOTE_ERROR_BAD_ADDRESS */
+		[IB_WC_REM_ABORT_ERR] = 8, /* REMOTE_ERROR_ABORT */
+		[IB_WC_REM_INV_RD_REQ_ERR] = 9, /* REMOTE_ERROR_BAD_DEST_QPN */
+		[IB_WC_RNR_RETRY_EXC_ERR] = 10, /* REMOTE_ERROR_RNR */
+		[IB_WC_REM_INV_REQ_ERR] = 11, /* REMOTE_ERROR_BAD_LENGTH */
+		[IB_WC_BAD_RESP_ERR] = 12, /* REMOTE_ERROR_BAD_STATUS */
+		[IB_WC_RETRY_EXC_ERR] = 13, /* LOCAL_ERROR_UNRESP_REMOTE */
+		[IB_WC_RESP_TIMEOUT_ERR] = 13, /* LOCAL_ERROR_UNRESP_REMOTE */
+	};
+
+	return PAPER_CODE(codes, status, 2); /* LOCAL_ERROR_QP_INTERNAL_ERROR */
 }
 
 /* handle_of returns the protection domain's handle of an address, if it has one. */

@@ -438,9 +438,7 @@ static void hns_scatter(struct paper_wr *wr, const void *wqe, unsigned int n)
 		len = le32_to_cpu(READ_ONCE(seg->len));
 		if (!len || len == 0x80000000)
 			break;
-		wr->sge[wr->nsge].len = len;
-		wr->sge[wr->nsge].lkey = le32_to_cpu(READ_ONCE(seg->lkey));
-		wr->sge[wr->nsge].addr = le64_to_cpu(READ_ONCE(seg->addr));
+		wr->sge[wr->nsge] = (struct paper_sge){ le64_to_cpu(READ_ONCE(seg->addr)), len, le32_to_cpu(READ_ONCE(seg->lkey)) };
 	}
 }
 
@@ -476,9 +474,7 @@ static int hns_next_recv(struct paper_qp *qp, struct paper_srq *srq, struct pape
 
 static void hns_gather(struct paper_wr *wr, unsigned int i, const struct hns_sge *seg)
 {
-	wr->sge[i].len = le32_to_cpu(seg->len);
-	wr->sge[i].lkey = le32_to_cpu(seg->lkey);
-	wr->sge[i].addr = le64_to_cpu(seg->addr);
+	wr->sge[i] = (struct paper_sge){ le64_to_cpu(seg->addr), le32_to_cpu(seg->len), le32_to_cpu(seg->lkey) };
 }
 
 /* The area of the send queue for what has no room in its requests: a ring. */

@@ -475,9 +475,7 @@ static int irdma_fragments(struct paper_wr *wr, const void *wqe, u64 header, boo
 		word = irdma_word(wqe, at + 1);
 		if (!FIELD_GET(FRAGMENT_LEN, word))
 			continue;
-		wr->sge[wr->nsge].addr = irdma_word(wqe, at);
-		wr->sge[wr->nsge].len = FIELD_GET(FRAGMENT_LEN, word);
-		wr->sge[wr->nsge].lkey = FIELD_GET(WQE_KEY, word);
+		wr->sge[wr->nsge] = (struct paper_sge){ irdma_word(wqe, at), FIELD_GET(FRAGMENT_LEN, word), FIELD_GET(WQE_KEY, word) };
 		wr->nsge++;
 	}
 	return 0;

@@ -99,17 +99,8 @@ struct mana_qp {
 	bool has_taken; /* its send CQ */
 };
 
-static struct mana_cq *mana_cq(struct paper_cq *cq)
-{
-	BUILD_BUG_ON(sizeof(struct mana_cq) > sizeof(cq->priv));
-	return (struct mana_cq *)cq->priv;
-}
-
-static struct mana_qp *mana_qp(struct paper_qp *qp)
-{
-	BUILD_BUG_ON(sizeof(struct mana_qp) > sizeof(qp->priv));
-	return (struct mana_qp *)qp->priv;
-}
+PAPER_OWN(mana_cq, mana_cq, paper_cq)
+PAPER_OWN(mana_qp, mana_qp, paper_qp)
 
 static int mana_query_device(struct paper_dev *dev, struct ib_device_attr *attr, struct ib_udata *udata)
 {
@@ -323,9 +314,7 @@ static int elements(const struct paper_mem *mem, const struct mana_queue *queue,
 		return -EINVAL;
 	for (i = 0; i < n; i++) {
 		fetch(mem, queue, at, offset + i * sizeof(sge), &sge, sizeof(sge));
-		wr->sge[i].addr = le64_to_cpu(sge.addr);
-		wr->sge[i].len = le32_to_cpu(sge.len);
-		wr->sge[i].lkey = le32_to_cpu(sge.key);
+		wr->sge[i] = (struct paper_sge){ le64_to_cpu(sge.addr), le32_to_cpu(sge.len), le32_to_cpu(sge.key) };
 	}
 	wr->nsge = n;
 	return 1;
@@ -434,28 +423,19 @@ static bool tell_acked(struct paper_qp *qp)
 /* What the library makes a status of (vendor_error_to_wc_error in its cq.c). */
 static u32 error_of(enum ib_wc_status status)
 {
-	switch (status) {
-	case IB_WC_WR_FLUSH_ERR:
-		return 0x1c7; /* RX_NOT_EMPTY_ON_DISABLE */
-	case IB_WC_LOC_LEN_ERR:
-		return 0x102; /* RX_MSG_LEN_OVFL */
-	case IB_WC_LOC_QP_OP_ERR:
-		return 0x201; /* TX_GDMA_CORRUPTED_WQE */
-	case IB_WC_LOC_PROT_ERR:
-		return 0x206; /* TX_ATB_MSG_ACCESS_VIOLATION */
-	case IB_WC_REM_INV_REQ_ERR:
-		return 0x003; /* RX_OP_REQ */
-	case IB_WC_REM_ACCESS_ERR:
-		return 0x162; /* RX_REMOTE_ACCESS_NAK */
-	case IB_WC_REM_OP_ERR:
-		return 0x163; /* RX_REMOTE_OP_ERR_NAK */
-	case IB_WC_RNR_RETRY_EXC_ERR:
-		return 0x164; /* RX_RNR_NAK */
-	case IB_WC_RETRY_EXC_ERR:
-		return 0x1c6; /* TX_RETRY_LIMIT_EXCEEDED */
-	default:
-		return 0x3ff;
-	}
+	static const u32 codes[] = {
+		[IB_WC_WR_FLUSH_ERR] = 0x1c7, /* RX_NOT_EMPTY_ON_DISABLE */
+		[IB_WC_LOC_LEN_ERR] = 0x102, /* RX_MSG_LEN_OVFL */
+		[IB_WC_LOC_QP_OP_ERR] = 0x201, /* TX_GDMA_CORRUPTED_WQE */
+		[IB_WC_LOC_PROT_ERR] = 0x206, /* TX_ATB_MSG_ACCESS_VIOLATION */
+		[IB_WC_REM_INV_REQ_ERR] = 0x003, /* RX_OP_REQ */
+		[IB_WC_REM_ACCESS_ERR] = 0x162, /* RX_REMOTE_ACCESS_NAK */
+		[IB_WC_REM_OP_ERR] = 0x163, /* RX_REMOTE_OP_ERR_NAK */
+		[IB_WC_RNR_RETRY_EXC_ERR] = 0x164, /* RX_RNR_NAK */
+		[IB_WC_RETRY_EXC_ERR] = 0x1c6, /* TX_RETRY_LIMIT_EXCEEDED */
+	};
+
+	return PAPER_CODE(codes, status, 0x3ff);
 }
 
 static int mana_complete(struct paper_cq *cq, const struct paper_wc *wc)

@@ -241,34 +241,22 @@ static void poll_arm(struct paper_cq *cq)
 
 static u8 syndrome(enum ib_wc_status status)
 {
-	switch (status) {
-	case IB_WC_LOC_LEN_ERR:
-		return 0x01;
-	case IB_WC_LOC_QP_OP_ERR:
-		return 0x02;
-	case IB_WC_LOC_PROT_ERR:
-		return 0x04;
-	case IB_WC_WR_FLUSH_ERR:
-		return 0x05;
-	case IB_WC_MW_BIND_ERR:
-		return 0x06;
-	case IB_WC_BAD_RESP_ERR:
-		return 0x10;
-	case IB_WC_LOC_ACCESS_ERR:
-		return 0x11;
-	case IB_WC_REM_INV_REQ_ERR:
-		return 0x12;
-	case IB_WC_REM_ACCESS_ERR:
-		return 0x13;
-	case IB_WC_REM_OP_ERR:
-		return 0x14;
-	case IB_WC_RETRY_EXC_ERR:
-		return 0x15;
-	case IB_WC_RNR_RETRY_EXC_ERR:
-		return 0x16;
-	default:
-		return 0x22;
-	}
+	static const u8 codes[] = {
+		[IB_WC_LOC_LEN_ERR] = 0x01,
+		[IB_WC_LOC_QP_OP_ERR] = 0x02,
+		[IB_WC_LOC_PROT_ERR] = 0x04,
+		[IB_WC_WR_FLUSH_ERR] = 0x05,
+		[IB_WC_MW_BIND_ERR] = 0x06,
+		[IB_WC_BAD_RESP_ERR] = 0x10,
+		[IB_WC_LOC_ACCESS_ERR] = 0x11,
+		[IB_WC_REM_INV_REQ_ERR] = 0x12,
+		[IB_WC_REM_ACCESS_ERR] = 0x13,
+		[IB_WC_REM_OP_ERR] = 0x14,
+		[IB_WC_RETRY_EXC_ERR] = 0x15,
+		[IB_WC_RNR_RETRY_EXC_ERR] = 0x16,
+	};
+
+	return PAPER_CODE(codes, status, 0x22);
 }
 
 static u8 cqe_opcode(const struct paper_wc *wc)
@@ -468,28 +456,22 @@ static void read_inline(const struct mqp *m, u32 index, u8 *to, u32 len)
 
 static int opcode_of(struct paper_wr *wr)
 {
-	switch (wr->vendor) {
-	case OP_SEND:
-		return IB_WR_SEND;
-	case OP_SEND_IMM:
-		return IB_WR_SEND_WITH_IMM;
-	case OP_SEND_INVAL:
-		return IB_WR_SEND_WITH_INV;
-	case OP_RDMA_WRITE:
-		return IB_WR_RDMA_WRITE;
-	case OP_RDMA_WRITE_IMM:
-		return IB_WR_RDMA_WRITE_WITH_IMM;
-	case OP_RDMA_READ:
-		return IB_WR_RDMA_READ;
-	case OP_ATOMIC_CS:
-		return IB_WR_ATOMIC_CMP_AND_SWP;
-	case OP_ATOMIC_FA:
-		return IB_WR_ATOMIC_FETCH_AND_ADD;
-	case OP_UMR:
-		return IB_WR_LOCAL_INV; /* as libmlx5 does it; nothing is bound here */
-	default:
-		return -EINVAL;
-	}
+	static const struct {
+		u32 op;
+		enum ib_wr_opcode is;
+	} opcodes[] = {
+		{ OP_SEND, IB_WR_SEND }, { OP_SEND_IMM, IB_WR_SEND_WITH_IMM }, { OP_SEND_INVAL, IB_WR_SEND_WITH_INV },
+		{ OP_RDMA_WRITE, IB_WR_RDMA_WRITE }, { OP_RDMA_WRITE_IMM, IB_WR_RDMA_WRITE_WITH_IMM },
+		{ OP_RDMA_READ, IB_WR_RDMA_READ }, { OP_ATOMIC_CS, IB_WR_ATOMIC_CMP_AND_SWP },
+		{ OP_ATOMIC_FA, IB_WR_ATOMIC_FETCH_AND_ADD },
+		{ OP_UMR, IB_WR_LOCAL_INV }, /* as libmlx5 does it; nothing is bound here */
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(opcodes); i++)
+		if (opcodes[i].op == wr->vendor)
+			return opcodes[i].is;
+	return -EINVAL;
 }
 
 static int next_send(struct paper_qp *qp, struct paper_wr *wr)

@@ -282,6 +282,18 @@ static inline struct paper_ah *to_paper_ah(struct ib_ah *ib) { return container_
 static inline struct paper_mr *to_paper_mr(struct ib_mr *ib) { return container_of(ib, struct paper_mr, ib); }
 static inline struct paper_ucontext *to_paper_ucontext(struct ib_ucontext *ib) { return container_of(ib, struct paper_ucontext, ib); }
 
+/* PAPER_OWN defines a function that returns what a vendor keeps of an object. */
+#define PAPER_OWN(function, own, paper)                              \
+	static inline struct own *function(struct paper *object)     \
+	{                                                            \
+		BUILD_BUG_ON(sizeof(struct own) > sizeof(object->priv)); \
+		return (struct own *)object->priv;                   \
+	}
+
+/* The vendor's code of a status, from a table of those that are not 0. */
+#define PAPER_CODE(codes, status, otherwise) \
+	((status) == IB_WC_SUCCESS ? 0 : (status) < ARRAY_SIZE(codes) && (codes)[status] ? (codes)[status] : (otherwise))
+
 /* Called with the lock of the device held. */
 static inline struct paper_qp *paper_find_qp(struct paper_dev *dev, u32 num)
 {

@@ -163,23 +163,9 @@ struct qedr_qp {
 	unsigned long requester, responder; /* were made */
 };
 
-static struct qedr_cq *own_cq(struct paper_cq *cq)
-{
-	BUILD_BUG_ON(sizeof(struct qedr_cq) > sizeof(cq->priv));
-	return (struct qedr_cq *)cq->priv;
-}
-
-static struct qedr_srq *own_srq(struct paper_srq *srq)
-{
-	BUILD_BUG_ON(sizeof(struct qedr_srq) > sizeof(srq->priv));
-	return (struct qedr_srq *)srq->priv;
-}
-
-static struct qedr_qp *own_qp(struct paper_qp *qp)
-{
-	BUILD_BUG_ON(sizeof(struct qedr_qp) > sizeof(qp->priv));
-	return (struct qedr_qp *)qp->priv;
-}
+PAPER_OWN(own_cq, qedr_cq, paper_cq)
+PAPER_OWN(own_srq, qedr_srq, paper_srq)
+PAPER_OWN(own_qp, qedr_qp, paper_qp)
 
 /* Doorbells. */
 
@@ -588,9 +574,7 @@ static int read_send(struct paper_qp *qp, struct paper_wr *wr, union element hea
 	wr->nsge = size - first;
 	for (i = 0; i < wr->nsge; i++) {
 		e = element(&qp->sq, at + first + i);
-		wr->sge[i].addr = joined(e.sq_sge.addr);
-		wr->sge[i].len = le32_to_cpu(e.sq_sge.length);
-		wr->sge[i].lkey = le32_to_cpu(e.sq_sge.key);
+		wr->sge[i] = (struct paper_sge){ joined(e.sq_sge.addr), le32_to_cpu(e.sq_sge.length), le32_to_cpu(e.sq_sge.key) };
 	}
 	return 1;
 }
@@ -623,9 +607,7 @@ static int next_of_srq(struct paper_srq *srq, struct paper_wr *wr)
 	wr->nsge = n;
 	for (i = 0; i < n; i++) {
 		e = element(&srq->buf, own->next + 1 + i);
-		wr->sge[i].addr = joined(e.srq_sge.addr);
-		wr->sge[i].len = le32_to_cpu(e.srq_sge.length);
-		wr->sge[i].lkey = le32_to_cpu(e.srq_sge.key);
+		wr->sge[i] = (struct paper_sge){ joined(e.srq_sge.addr), le32_to_cpu(e.srq_sge.length), le32_to_cpu(e.srq_sge.key) };
 	}
 	own->next = (own->next + 1 + n) % elements_of(&srq->buf);
 	own->taken++;
@@ -661,9 +643,7 @@ static int qedr_next_recv(struct paper_qp *qp, struct paper_srq *srq, struct pap
 	wr->nsge = clamp_t(unsigned int, le32_to_cpu(e.rq_sge.key) >> 26 & 7, 1, RQ_ELEMENTS);
 	for (i = 0; i < wr->nsge; i++) {
 		e = element(&qp->rq, own->rq_next + i);
-		wr->sge[i].addr = joined(e.rq_sge.addr);
-		wr->sge[i].len = le32_to_cpu(e.rq_sge.length);
-		wr->sge[i].lkey = le32_to_cpu(e.rq_sge.key) & 0x3ffffff;
+		wr->sge[i] = (struct paper_sge){ joined(e.rq_sge.addr), le32_to_cpu(e.rq_sge.length), le32_to_cpu(e.rq_sge.key) & 0x3ffffff };
 	}
 	own->rq_next = (own->rq_next + wr->nsge) % elements_of(&qp->rq);
 	wr->index = ++own->rq_taken;
@@ -672,50 +652,32 @@ static int qedr_next_recv(struct paper_qp *qp, struct paper_srq *srq, struct pap
 
 static u8 send_status(enum ib_wc_status status)
 {
-	switch (status) {
-	case IB_WC_SUCCESS:
-		return 0;
-	case IB_WC_BAD_RESP_ERR:
-		return 1;
-	case IB_WC_LOC_LEN_ERR:
-		return 2;
-	case IB_WC_LOC_QP_OP_ERR:
-		return 3;
-	case IB_WC_LOC_PROT_ERR:
-		return 4;
-	case IB_WC_REM_INV_REQ_ERR:
-		return 6;
-	case IB_WC_REM_ACCESS_ERR:
-		return 7;
-	case IB_WC_REM_OP_ERR:
-		return 8;
-	case IB_WC_RNR_RETRY_EXC_ERR:
-		return 9;
-	case IB_WC_RETRY_EXC_ERR:
-		return 10;
-	default:
-		return 11; /* flushed */
-	}
+	static const u8 codes[] = {
+		[IB_WC_BAD_RESP_ERR] = 1,
+		[IB_WC_LOC_LEN_ERR] = 2,
+		[IB_WC_LOC_QP_OP_ERR] = 3,
+		[IB_WC_LOC_PROT_ERR] = 4,
+		[IB_WC_REM_INV_REQ_ERR] = 6,
+		[IB_WC_REM_ACCESS_ERR] = 7,
+		[IB_WC_REM_OP_ERR] = 8,
+		[IB_WC_RNR_RETRY_EXC_ERR] = 9,
+		[IB_WC_RETRY_EXC_ERR] = 10,
+	};
+
+	return PAPER_CODE(codes, status, 11); /* flushed */
 }
 
 static u8 recv_status(enum ib_wc_status status)
 {
-	switch (status) {
-	case IB_WC_SUCCESS:
-		return 0;
-	case IB_WC_LOC_ACCESS_ERR:
-		return 1;
-	case IB_WC_LOC_LEN_ERR:
-		return 2;
-	case IB_WC_LOC_QP_OP_ERR:
-		return 3;
-	case IB_WC_LOC_PROT_ERR:
-		return 4;
-	case IB_WC_REM_INV_REQ_ERR:
-		return 6;
-	default:
-		return 7; /* flushed */
-	}
+	static const u8 codes[] = {
+		[IB_WC_LOC_ACCESS_ERR] = 1,
+		[IB_WC_LOC_LEN_ERR] = 2,
+		[IB_WC_LOC_QP_OP_ERR] = 3,
+		[IB_WC_LOC_PROT_ERR] = 4,
+		[IB_WC_REM_INV_REQ_ERR] = 6,
+	};
+
+	return PAPER_CODE(codes, status, 7); /* flushed */
 }
 
 static int qedr_complete(struct paper_cq *cq, const struct paper_wc *wc)
