@@ -3,7 +3,6 @@
 package prometheus_test
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -27,7 +26,6 @@ type dashboard struct {
 	Annotations struct {
 		List []annotation `json:"list"`
 	} `json:"annotations"`
-	Links []linkTo `json:"links"`
 }
 
 type panel struct {
@@ -39,27 +37,7 @@ type panel struct {
 	Interval      string     `json:"interval"`
 	Targets       []target   `json:"targets"`
 	// Panels are those of a collapsed row.
-	Panels          []*panel `json:"panels"`
-	Links           []linkTo `json:"links"`
-	Transformations []struct {
-		ID      string          `json:"id"`
-		Options json.RawMessage `json:"options"`
-	} `json:"transformations"`
-	FieldConfig struct {
-		Defaults struct {
-			Links []linkTo `json:"links"`
-		} `json:"defaults"`
-		Overrides []struct {
-			Matcher struct {
-				ID      string `json:"id"`
-				Options any    `json:"options"`
-			} `json:"matcher"`
-			Properties []struct {
-				ID    string          `json:"id"`
-				Value json.RawMessage `json:"value"`
-			} `json:"properties"`
-		} `json:"overrides"`
-	} `json:"fieldConfig"`
+	Panels []*panel `json:"panels"`
 }
 
 type target struct {
@@ -96,29 +74,8 @@ type annotation struct {
 	Text       string     `json:"textFormat"`
 }
 
-type linkTo struct {
-	Title string   `json:"title"`
-	Type  string   `json:"type"`
-	URL   string   `json:"url"`
-	Tags  []string `json:"tags"`
-}
-
-// datasource is written as its UID alone by old dashboards.
 type datasource struct {
-	UID string
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (d *datasource) UnmarshalJSON(data []byte) error {
-	if bytes.HasPrefix(data, []byte(`"`)) {
-		return json.Unmarshal(data, &d.UID)
-	}
-	var full struct {
-		UID string `json:"uid"`
-	}
-	err := json.Unmarshal(data, &full)
-	d.UID = full.UID
-	return err
+	UID string `json:"uid"`
 }
 
 // isVariable reports whether the data source is the one that the reader picks.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
 )
 
@@ -161,32 +160,3 @@ func (g grafana) times(e *expression, s scope) (timeRange, scope, error) {
 }
 
 func seconds(d time.Duration) string { return strconv.Itoa(int(d.Seconds())) + "s" }
-
-// A panel of usual width asks as Grafana does.
-func TestTimes(t *testing.T) {
-	g := grafana{api: &api{scrapes: 2 * time.Second}, now: time.Unix(1_000_000_005, 0)}
-	for _, c := range []struct {
-		e    expression
-		step time.Duration
-		want string
-	}{
-		{expression{kind: kindPanel, panel: each{panel: &panel{}}}, 2 * time.Second, "2s 8s 900s"},
-		{expression{kind: kindPanel, panel: each{panel: &panel{Interval: "5s"}}}, 5 * time.Second, "5s 8s 900s"},
-		{expression{kind: kindPanel, panel: each{panel: &panel{Interval: "1m"}}}, 10 * time.Second, "10s 12s 900s"},
-		{expression{kind: kindPanel, panel: each{panel: &panel{MaxDataPoints: 50}}}, 20 * time.Second, "20s 22s 900s"},
-		{expression{kind: kindAnnotation}, 10 * time.Second, "10s 12s 900s"},
-	} {
-		r, s, err := g.times(&c.e, scope{})
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		got, err := s.interpolate("$__interval $__rate_interval $__range")
-		if got != c.want || err != nil || r.step != c.step || !r.to.Equal(g.now) {
-			t.Errorf("%s, %v, step %v to %v, want %s and %v", got, err, r.step, r.to, c.want, c.step)
-		}
-		if end := r.aligned().to; end.Unix()%int64(c.step.Seconds()) != 0 || end.After(g.now) {
-			t.Errorf("the end is %v, want a multiple of %v", end, c.step)
-		}
-	}
-}

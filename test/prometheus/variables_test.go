@@ -4,9 +4,7 @@ package prometheus_test
 
 import (
 	"fmt"
-	"net/url"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -132,118 +130,4 @@ func parseLabelValues(text string) (selector, label string, err error) {
 		return "", "", fmt.Errorf("the query of a variable is %q, want label_values of a label", text)
 	}
 	return strings.TrimSpace(m[1]), m[2], nil
-}
-
-func TestParseLabelValues(t *testing.T) {
-	for text, want := range map[string][2]string{
-		`label_values(job)`:                                       {"", "job"},
-		`label_values(rdma_device_info, job)`:                     {"rdma_device_info", "job"},
-		`label_values(up{job=~"$job",a="b, c"},instance)`:         {`up{job=~"$job",a="b, c"}`, "instance"},
-		"label_values(rdma_device_info{instance=\"x\"}, device) ": {`rdma_device_info{instance="x"}`, "device"},
-	} {
-		if selector, label, err := parseLabelValues(text); err != nil || [2]string{selector, label} != want {
-			t.Errorf("%s: %q, %q, %v, want %q", text, selector, label, err, want)
-		}
-	}
-	for _, text := range []string{"", "rdma_device_info", "label_values()", "label_names()", "query_result(up)"} {
-		if selector, label, err := parseLabelValues(text); err == nil {
-			t.Errorf("%q: %q, %q, want an error", text, selector, label)
-		}
-	}
-}
-
-// A link is where one in a dashboard leads to.
-type link struct {
-	// dashboard is the UID of a dashboard, empty for a place that is none.
-	dashboard string
-	// sets are the variables of that dashboard that the link sets.
-	sets []string
-	// variables, labels and fields are what the link is made of: variables of the
-	// dashboard, labels of the series, fields of the row.
-	variables, labels, fields []string
-}
-
-func parseLink(target string) (link, error) {
-	var l link
-	var failed error
-	filled := regexp.MustCompile(`\$\{([^}]+)\}|\$(\w+)`).ReplaceAllStringFunc(target, func(found string) string {
-		name, _, _ := strings.Cut(strings.Trim(found, "${}"), ":")
-		switch label, isLabel := member(name, "__field.labels"); {
-		case isLabel:
-			l.labels = append(l.labels, label)
-		case strings.HasPrefix(name, "__data.fields"):
-			field, ok := member(name, "__data.fields")
-			if !ok {
-				failed = fmt.Errorf("%s names no field", found)
-			}
-			l.fields = append(l.fields, field)
-		case strings.HasPrefix(name, "__"):
-			known := []string{
-				"__url_time_range", "__from", "__to", "__all_variables", "__value.raw", "__value.text", "__value.numeric",
-				"__value.time", "__series.name", "__field.name", "__dashboard.uid",
-			}
-			failed = fmt.Errorf("%s is nothing that Grafana knows", found)
-			for _, k := range known {
-				if name == k {
-					failed = nil
-				}
-			}
-		default:
-			l.variables = append(l.variables, name)
-		}
-		return "x"
-	})
-	if failed != nil {
-		return link{}, failed
-	}
-	u, err := url.Parse(filled)
-	if err != nil {
-		return link{}, err
-	}
-	if rest, ok := strings.CutPrefix(u.Path, "/d/"); ok {
-		l.dashboard, _, _ = strings.Cut(rest, "/")
-	}
-	for name := range u.Query() {
-		if set, ok := strings.CutPrefix(name, "var-"); ok {
-			l.sets = append(l.sets, set)
-		}
-	}
-	slices.Sort(l.sets)
-	return l, nil
-}
-
-// member returns which member of an object a name is, as in object.member or
-// object["member"].
-func member(name, object string) (string, bool) {
-	rest, ok := strings.CutPrefix(name, object)
-	if !ok || rest == "" {
-		return "", false
-	}
-	if found, ok := strings.CutPrefix(rest, "."); ok {
-		return found, found != ""
-	}
-	found := strings.TrimSuffix(strings.TrimPrefix(rest, "["), "]")
-	if unquoted := strings.Trim(found, `"'`); unquoted != found {
-		return unquoted, true
-	}
-	return "", false
-}
-
-func TestParseLink(t *testing.T) {
-	for target, want := range map[string]string{
-		`/d/rdma-device/rdma-device?var-device=${__field.labels.device}&${__url_time_range}`: `{rdma-device [device] [] [device] []}`,
-		`/d/x?var-instance=${__data.fields["the instance"]}&var-job=${job:queryparam}`:       `{x [instance job] [job] [] [the instance]}`,
-		`/d/x?${job:queryparam}&${__all_variables}`:                                          `{x [] [job] [] []}`,
-		`https://example.org/${__field.labels["a b"]}`:                                       `{ [] [] [a b] []}`,
-	} {
-		got, err := parseLink(target)
-		if fmt.Sprint(got) != want || err != nil {
-			t.Errorf("%s: %v, %v, want %s", target, got, err, want)
-		}
-	}
-	for _, target := range []string{`/d/x?a=${__data.fields[0]}`, `/d/x?a=${__fields.labels.device}`} {
-		if got, err := parseLink(target); err == nil {
-			t.Errorf("%s: %v, want an error", target, got)
-		}
-	}
 }
