@@ -10,11 +10,10 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// ObstacleError is the error that says that something cannot be had on this device,
-// and why; it is no failure of the device.
+// ObstacleError says why something is not available on this device. It is not a device
+// failure.
 type ObstacleError struct {
 	Reason state.SkipReason
-	// Detail says it in words.
 	Detail string
 }
 
@@ -25,9 +24,8 @@ func obstacle(reason state.SkipReason, format string, args ...any) error {
 	return &ObstacleError{Reason: reason, Detail: fmt.Sprintf(format, args...)}
 }
 
-// ObstacleOf returns the obstacle that an error is or stands for: the device
-// does not offer, or the process may not do, what was asked. It is nil for any
-// other error.
+// ObstacleOf returns the obstacle that an error means: the device does not offer, or the
+// process may not do, what was requested. Nil means that the error is a failure.
 func ObstacleOf(err error) *ObstacleError {
 	var o *ObstacleError
 	switch {
@@ -41,14 +39,14 @@ func ObstacleOf(err error) *ObstacleError {
 	return nil
 }
 
-// MayNotPin reports whether the error of registering memory says that the process
-// may not pin any, or no more: by RLIMIT_MEMLOCK, which is EPERM if it is 0.
+// MayNotPin reports whether registering memory failed because of RLIMIT_MEMLOCK. The errno is
+// EPERM if that is 0.
 func MayNotPin(err error) bool {
 	return errors.Is(err, syscall.ENOMEM) || errors.Is(err, os.ErrPermission)
 }
 
-// Connect takes two QPs of one type from RESET to RTS, each as the other's peer. They
-// may be the same; those of UD have no peer.
+// Connect takes two QPs of one type from RESET to RTS, each as the other's peer. They may be
+// the same. UD QPs have no peer.
 func Connect(a, b verbs.QP, r Route) error {
 	list := []struct{ self, peer verbs.QP }{{a, b}, {b, a}}
 	if a == b {

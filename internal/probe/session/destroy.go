@@ -21,10 +21,9 @@ const (
 // ErrUndestroyed is matched by the error of an object that is left.
 var ErrUndestroyed = errors.New("not destroyed")
 
-// Destroy destroys an object of the given type, as [state.Undestroyed] names
-// types. If the device refuses, it asks again after a pause that doubles, for as
-// long as the session may spend on that. What is refused to the end is reported
-// as undestroyed; the error then matches ErrUndestroyed and has the last errno.
+// Destroy destroys an object of a type of [state.Undestroyed]. If the device refuses, it tries
+// again after pauses that double, within Options.DestroyTimeout. An object that is left is
+// reported as undestroyed; the error then matches ErrUndestroyed and has the last errno.
 func (s *Session) Destroy(typ string, c Closer) error {
 	attempts := 1
 	err := c.Close()
@@ -60,16 +59,15 @@ type Scope struct {
 	objects []owned
 }
 
-// owned is an object with its type.
 type owned struct {
 	typ    string
 	closer Closer
 }
 
-// Scope returns a scope without objects.
+// Scope returns an empty scope.
 func (s *Session) Scope() *Scope { return &Scope{s: s} }
 
-// add makes the scope own an object, unless there is none.
+// add adds an object to the scope unless it could not be created.
 func add[T Closer](sc *Scope, typ string, object T, err error) (T, error) {
 	if err == nil {
 		sc.objects = append(sc.objects, owned{typ, object})
@@ -95,13 +93,13 @@ func (sc *Scope) SRQ(pd verbs.PD, attr verbs.SRQAttr) (verbs.SRQ, error) {
 	return add(sc, "srq", q, err)
 }
 
-// AH creates an address handle. That there is no way to the address is no failure.
+// AH creates an address handle. An unreachable address is not a failure.
 func (sc *Scope) AH(pd verbs.PD, attr verbs.AHAttr) (a verbs.AH, err error) {
 	sc.s.Expecting(saysRefused(verbs.CreateAH), func() { a, err = pd.CreateAH(attr) })
 	return add(sc, "ah", a, err)
 }
 
-// QP creates a queue pair. Of a type that the device lacks it creates none.
+// QP creates a queue pair, unless the device lacks the type.
 func (sc *Scope) QP(pd verbs.PD, attr verbs.QPInitAttr) (verbs.QP, error) {
 	if err := sc.s.lacks[attr.Type]; err != nil {
 		return nil, &ObstacleError{Reason: state.SkipNotSupported, Detail: err.Error()}
@@ -116,8 +114,8 @@ func (sc *Scope) MR(pd verbs.PD, size int, access verbs.Access) (verbs.MR, error
 	return add(sc, "mr", m, err)
 }
 
-// Close destroys the objects of the scope. One that was closed before costs
-// nothing. The error names each that is left.
+// Close destroys the objects of the scope. They may have been closed before. The error names
+// each that is left.
 func (sc *Scope) Close() error {
 	var errs []error
 	for i := len(sc.objects) - 1; i >= 0; i-- {

@@ -6,12 +6,11 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// maxEvents is the most asynchronous events that are taken at the end of a session, should
-// a device raise them without end.
+// maxEvents limits the asynchronous events that are taken at the end of a session.
 const maxEvents = 256
 
-// Notice notes an asynchronous event that came, for the report; not those which come of
-// what is done here: a connection, the end of a queue pair, the limit of an SRQ.
+// Notice records an asynchronous event for the report, unless runs cause it themselves: by a
+// connection, the end of a queue pair, or the limit of an SRQ.
 func (s *Session) Notice(e verbs.AsyncEvent) {
 	switch e.Type {
 	case verbs.EventCommEst, verbs.EventSQDrained, verbs.EventQPLastWQEReached, verbs.EventSRQLimitReached:
@@ -20,9 +19,9 @@ func (s *Session) Notice(e verbs.AsyncEvent) {
 	}
 }
 
-// tellEvents takes the asynchronous events that have come, waiting for none, and reports
-// all that were noticed. That they cannot be had fails nothing.
-func (s *Session) tellEvents() {
+// reportEvents reports the recorded events and those that are pending. It does not wait, and
+// its errors do not matter.
+func (s *Session) reportEvents() {
 	s.Expecting(func(error) bool { return true }, func() {
 		for range maxEvents {
 			e, err := s.Device.AsyncEvent(0)

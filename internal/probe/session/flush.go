@@ -12,29 +12,26 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// Flush is a way to have work requests flushed: they complete, without success,
-// because their QP is in the error state. No message is sent. The ways are a
-// ladder, since devices differ in what they take in which state.
+// Flush is a method to flush work requests: they complete without success because their QP is
+// in the error state. No message is sent. Devices differ in what they accept in which state.
 type Flush int
 
-// The ways, the best first.
+// The methods, the best first.
 const (
-	// FlushUD: sends are posted to a UD QP in the error state. On its way there it was
-	// in RTS: before, some drivers take no sends, and some devices know nothing of
-	// the QP. It needs no peer and no active port, but an address to send to.
+	// FlushUD posts sends to a UD QP in the error state. The QP was in RTS before: without
+	// that, some drivers refuse sends, and some devices do not know the QP. It needs an
+	// address, but no peer and no active port.
 	FlushUD Flush = iota
-	// FlushRC is the same with an RC QP. It was connected to itself, by a port that
-	// reaches itself.
+	// FlushRC posts sends to an RC QP in the error state, which was connected to itself.
 	FlushRC
-	// FlushInit: sends are posted to an RC QP that went to the error state from INIT.
-	// It needs neither an address nor a port, but many devices do not know it.
+	// FlushInit posts sends to an RC QP that went to the error state from INIT. It needs
+	// neither an address nor a port, but many devices do not know the QP.
 	FlushInit
-	// FlushRecv: receives are posted to a QP in INIT, which then goes to the error
-	// state. That is for devices that take no sends in that state.
+	// FlushRecv posts receives to a QP in INIT, which then goes to the error state.
 	FlushRecv
 )
 
-// Flushes returns every way, the best first.
+// Flushes returns every method, the best first.
 func Flushes() []Flush { return []Flush{FlushUD, FlushRC, FlushInit, FlushRecv} }
 
 // String says what is flushed.
@@ -51,8 +48,7 @@ func (f Flush) String() string {
 	}
 }
 
-// Quiet returns what a driver is known for if what is flushed in this way raises no
-// event with it; false if nothing is.
+// Quiet returns the erratum by which the driver raises no event for what is flushed.
 func (f Flush) Quiet(d errata.Driver) (errata.Erratum, bool) {
 	if f == FlushRecv {
 		return errata.Erratum{}, false
@@ -60,11 +56,11 @@ func (f Flush) Quiet(d errata.Driver) (errata.Erratum, bool) {
 	return d.Explains("notify_any", errata.ModeInError, 0)
 }
 
-// BeenReady tells whether the QP has been in RTS. A device that took a work request
-// of such a QP has to complete it; of others it need not know.
+// BeenReady reports whether the QP has been in RTS. A device must complete what it accepted
+// from such a QP. It need not know others.
 func (f Flush) BeenReady() bool { return f == FlushUD || f == FlushRC }
 
-// Lacks notes that the device has no QPs of a type.
+// Lacks records that the device has no QPs of a type.
 func (s *Session) Lacks(t verbs.QPType, err error) {
 	if s.lacks == nil {
 		s.lacks = make(map[verbs.QPType]error)
@@ -72,9 +68,9 @@ func (s *Session) Lacks(t verbs.QPType, err error) {
 	s.lacks[t] = err
 }
 
-// Absent reports whether an error of ibv_create_qp can mean that the device has no
-// QPs of the type, or that the process may have none. No attribute lists the types.
-// Drivers say EOPNOTSUPP or EINVAL, and some libraries nothing.
+// Absent reports whether an error of ibv_create_qp can mean that the device has no QPs of the
+// type, or that the process may have none. No attribute lists the types. Drivers return
+// EOPNOTSUPP or EINVAL, and some libraries no errno.
 func Absent(err error) bool {
 	return verbs.IsNotSupported(err) || errors.Is(err, os.ErrPermission) ||
 		errors.Is(err, syscall.EINVAL) || errors.Is(err, verbs.NoErrno)
@@ -84,9 +80,8 @@ func Absent(err error) bool {
 type Flushing struct {
 	Way  Flush
 	Port int
-	// QP is the newest QP. That of sends is in the error state.
-	QP verbs.QP
-	// Send and Recv are the work requests.
+	// QP is the newest QP. For sends it is in the error state.
+	QP   verbs.QP
 	Send verbs.SendWR
 	Recv verbs.RecvWR
 
@@ -97,12 +92,12 @@ type Flushing struct {
 	used  bool
 }
 
-// FlushDepth is the number of work requests that a QP of Flushing usually has room for.
+// FlushDepth is the usual depth of a QP of Flushing.
 const FlushDepth = 4
 
-// Flushing creates a QP with room for depth work requests, which are flushed in a way.
-// They complete on the CQ flushed; idle is its other CQ. The elements of data may be sent
-// from and received to. The error is a *RefusedError if the device does not go that way.
+// Flushing creates a QP with room for depth work requests, which are flushed by a method. They
+// complete on the CQ flushed; idle is its other CQ. They use the elements of data. The error is
+// a *RefusedError if the device does not support the method.
 func (sc *Scope) Flushing(way Flush, flushed, idle verbs.CQ, data []verbs.SGE, depth int) (*Flushing, error) {
 	pd, err := sc.s.PD()
 	if err != nil {
@@ -130,7 +125,6 @@ func (sc *Scope) Flushing(way Flush, flushed, idle verbs.CQ, data []verbs.SGE, d
 	return f, err
 }
 
-// create creates the QP.
 func (f *Flushing) create(t verbs.QPType) (err error) {
 	f.attr.Type = t
 	f.scope.s.Expecting(Absent, func() { f.QP, err = f.scope.QP(f.pd, f.attr) })
@@ -140,7 +134,6 @@ func (f *Flushing) create(t verbs.QPType) (err error) {
 	return err
 }
 
-// change changes the state of the QP.
 func (f *Flushing) change(attr verbs.QPAttr, mask verbs.QPAttrMask) error {
 	if err := f.QP.Modify(attr, mask); err != nil {
 		return Refused(fmt.Errorf("to %s: %w", attr.State, err))
@@ -148,13 +141,12 @@ func (f *Flushing) change(attr verbs.QPAttr, mask verbs.QPAttrMask) error {
 	return nil
 }
 
-// datagrams creates the QP of FlushUD.
 func (f *Flushing) datagrams() error {
 	if err := f.create(verbs.UD); err != nil {
 		return err
 	}
 	addresses, err := f.scope.s.addresses(f.route.Port)
-	if err != nil { // which whoever needs the addresses tells
+	if err != nil { // The loopback path reports it.
 		return &RefusedError{Err: err}
 	}
 	for _, r := range addresses {
@@ -179,10 +171,9 @@ func (f *Flushing) datagrams() error {
 	return f.change(verbs.ToError())
 }
 
-// connected creates the QP of FlushRC.
 func (f *Flushing) connected() error {
 	routes, err := f.scope.s.selfRoutes()
-	if err != nil { // which the loopback path tells
+	if err != nil { // The loopback path reports it.
 		return &RefusedError{Err: err}
 	}
 	if err := f.create(verbs.RC); err != nil {
@@ -202,10 +193,9 @@ func (f *Flushing) connected() error {
 	return err
 }
 
-// unready creates the QP of FlushInit.
 func (f *Flushing) unready() error {
-	// Drivers of iWARP map their queues into the process, and do not look at what is
-	// posted there after the error.
+	// Drivers of iWARP map their queues into the process and ignore what is posted after the
+	// error.
 	if t := f.scope.s.Device.Transport(); t == verbs.TransportIWARP {
 		return &RefusedError{Err: obstacle(state.SkipNotSupported, "%s does not look at what is posted there", t)}
 	}
@@ -231,7 +221,6 @@ func (s *Session) selfRoutes() ([]Route, error) {
 	return nil, errors.Join(errs...)
 }
 
-// receives creates the QP of FlushRecv.
 func (f *Flushing) receives(flushed, idle verbs.CQ) error {
 	f.attr.SendCQ, f.attr.RecvCQ = idle, flushed
 	err := f.create(verbs.RC)
@@ -241,7 +230,7 @@ func (f *Flushing) receives(flushed, idle verbs.CQ) error {
 	return err
 }
 
-// Init is the change that takes the QP of FlushRecv from RESET to INIT.
+// Init returns the change of the QP of FlushRecv from RESET to INIT.
 func (f *Flushing) Init() verbs.QPChange {
 	attr, mask := f.route.toInit(f.attr.Type)
 	return verbs.QPChange{Attr: attr, Mask: mask}
@@ -264,8 +253,7 @@ func (f *Flushing) Post(ids ...uint64) error {
 	return flushRecv(f.QP, f.route, f.Recv, ids...)
 }
 
-// flushRecv posts receives to a QP in RESET, which goes to the error state by way
-// of INIT.
+// flushRecv posts receives to a QP in RESET, which goes through INIT to the error state.
 func flushRecv(q verbs.QP, r Route, wr verbs.RecvWR, ids ...uint64) error {
 	if err := q.Modify(r.toInit(q.Type())); err != nil {
 		return fmt.Errorf("to INIT: %w", err)
@@ -281,13 +269,12 @@ func flushRecv(q verbs.QP, r Route, wr verbs.RecvWR, ids ...uint64) error {
 	return nil
 }
 
-// FlushRecv has a receive of a QP in RESET be flushed, as by the way of that name.
+// FlushRecv flushes a receive of a QP in RESET by the method of that name.
 func (s *Session) FlushRecv(q verbs.QP, wr verbs.RecvWR) error {
 	return flushRecv(q, s.inState(), wr, wr.ID)
 }
 
-// inState returns the route of a port for which its state does not matter: nothing
-// leaves, so any partition would do.
+// inState returns a route of a port in any state. Nothing is sent, so any partition will do.
 func (s *Session) inState() Route {
 	r := Route{Port: s.AnyPort()}
 	if index, err := s.fullMember(r.Port); err == nil {
@@ -296,8 +283,7 @@ func (s *Session) inState() Route {
 	return r
 }
 
-// renew has the QP be in RESET. Some devices never let it go back there: it is a new
-// one.
+// renew provides a QP in RESET. It is a new one, since some devices never go back there.
 func (f *Flushing) renew() error {
 	if f.used {
 		return f.create(f.attr.Type)
@@ -306,8 +292,7 @@ func (f *Flushing) renew() error {
 	return nil
 }
 
-// NotFlushed returns the error of a device that goes none of the ways, for the
-// reasons given.
+// NotFlushed returns the error of a device that supports none of the methods.
 func NotFlushed(reasons ...error) *ObstacleError {
 	reason := state.SkipNotSupported
 	if errors.Is(errors.Join(reasons...), os.ErrPermission) {
@@ -318,12 +303,8 @@ func NotFlushed(reasons ...error) *ObstacleError {
 
 // OneLine writes errors in one line.
 func OneLine(list []error) string {
-	text := ""
-	for i, err := range list {
-		if i > 0 {
-			text += "; "
-		}
-		text += err.Error()
+	if err := errors.Join(list...); err != nil {
+		return strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
-	return strings.ReplaceAll(text, "\n", "; ")
+	return ""
 }

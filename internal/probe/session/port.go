@@ -7,20 +7,19 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// port is what is known of a port.
 type port struct {
 	attr verbs.PortAttr
-	err  error // why it did not tell
+	err  error
 	pkey *partition
 }
 
-// partition is that of which a port is a full member.
+// partition is one of which a port is a full member.
 type partition struct {
 	index uint16
-	err   error // why there is none
+	err   error
 }
 
-// Port returns a port's attributes. Each port is asked once a session.
+// Port returns a port's attributes. It queries each port once.
 func (s *Session) Port(number int) (verbs.PortAttr, error) {
 	p := s.ports[number]
 	if p == nil {
@@ -37,7 +36,7 @@ func (s *Session) Port(number int) (verbs.PortAttr, error) {
 	return p.attr, p.err
 }
 
-// gidTable returns the GIDs of all ports, which are asked for once a session.
+// gidTable returns the GIDs of all ports. It queries them once.
 func (s *Session) gidTable() ([]verbs.GIDEntry, error) {
 	if !s.gids.asked {
 		s.gids.asked = true
@@ -64,9 +63,8 @@ type Route struct {
 // String names the address by which the port is reached.
 func (r Route) String() string { return r.by }
 
-// Routes returns the ways by which a port can reach itself, the best first. Which
-// of them leads anywhere has to be tried. The error is an *ObstacleError if there
-// is none.
+// Routes returns the candidates by which a port may reach itself, the best first. The error
+// is an *ObstacleError if it has none.
 func (s *Session) Routes(number int) ([]Route, error) {
 	if t := s.Device.Transport(); t == verbs.TransportIWARP {
 		return nil, obstacle(state.SkipNotSupported, "%s connects through a connection manager only", t)

@@ -13,21 +13,18 @@ import (
 type recorder struct {
 	out    *wire.Writer
 	device string
-	// expected tells which failures are provoked on purpose; nil for none.
-	expected func(error) bool
-	// exhausted is that of the options.
+	// expected reports whether a failure is provoked. Nil means that none is.
+	expected  func(error) bool
 	exhausted func(*verbs.Error) (state.Refused, bool)
-	// created are the objects of each type, by the verb that creates them.
+	// created has the objects of each type by the verb that creates them.
 	created map[verbs.Verb]created
-	// last is the latest call.
-	last verbs.Call
+	last    verbs.Call
 }
 
-// created are the objects of a type that were created.
 type created struct {
-	// held is how many of them there are, and most how many there were at once.
-	held, most int
-	// refused is that the device had no more of them to give; nil if it had.
+	// held counts the objects of a type, and max is its maximum.
+	held, max int
+	// refused is not nil if the device had no more of them.
 	refused *state.Refused
 }
 
@@ -48,10 +45,8 @@ func (r *recorder) End(c verbs.Call) {
 	}
 }
 
-// count counts what is created and destroyed, and asks about what was refused.
-//
-// Where fewer were held than the device gave at once in the same run, it was the size that
-// was refused, or the moment has passed: that does not count.
+// count counts what is created and destroyed. A refusal counts only if as many objects are
+// held as ever in the run; otherwise it was for the size.
 func (r *recorder) count(c verbs.Call) {
 	by, destroyed := map[verbs.Verb]verbs.Verb{
 		verbs.DeallocPD: verbs.AllocPD, verbs.DeregMR: verbs.RegMR, verbs.DestroyCQ: verbs.CreateCQ,
@@ -66,10 +61,10 @@ func (r *recorder) count(c verbs.Call) {
 		o.held--
 	case destroyed:
 	case c.Errno == 0:
-		if o.held++; o.held > o.most {
-			o.most, o.refused = o.held, nil
+		if o.held++; o.held > o.max {
+			o.max, o.refused = o.held, nil
 		}
-	case o.held == o.most && o.refused == nil:
+	case o.held == o.max && o.refused == nil:
 		if refused, exhausted := r.exhausted(&verbs.Error{Verb: c.Verb, Device: r.device, Errno: c.Errno}); exhausted {
 			o.refused = &refused
 		}
@@ -80,8 +75,8 @@ func (r *recorder) count(c verbs.Call) {
 	r.created[by] = o
 }
 
-// tell reports of which objects the device had no more.
-func (r *recorder) tell() {
+// reportRefused reports the types of which the device had no more.
+func (r *recorder) reportRefused() {
 	for _, by := range slices.Sorted(maps.Keys(r.created)) {
 		if refused := r.created[by].refused; refused != nil {
 			_ = r.out.Send(wire.Line{Refused: refused})

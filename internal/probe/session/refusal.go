@@ -8,8 +8,8 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// RefusedError is the error of a way that the device does not go: it has no such
-// QP, or refuses the work request at once. It is no failure of the device.
+// RefusedError is the error of a method that the device does not support: it has no such QP,
+// or refuses the work request. It is not a device failure.
 type RefusedError struct{ Err error }
 
 // Error implements error.
@@ -18,18 +18,16 @@ func (r *RefusedError) Error() string { return r.Err.Error() }
 // Unwrap returns why.
 func (r *RefusedError) Unwrap() error { return r.Err }
 
-// IsRefused reports whether an error is that of a way which the device does not go,
-// and nothing is left of it.
+// IsRefused reports whether an error is a RefusedError and no object is left.
 func IsRefused(err error) bool {
 	var r *RefusedError
 	return errors.As(err, &r) && !errors.Is(err, ErrUndestroyed)
 }
 
-// refusals are, for each verb that takes a QP on its way, the errnos by which
-// providers say that they do not take a state or an argument. Beside them there are
-// those of [verbs.IsNotSupported] and [verbs.NoErrno]. Any other errno tells of a
-// failure: the firmware of mlx5, for one, answers a state that it does not take with
-// EINVAL and an error of its own with EIO (cmd_status_to_err of the kernel).
+// refusals has the errnos by which providers refuse a state or an argument, in addition to
+// those of [verbs.IsNotSupported] and [verbs.NoErrno]. Any other errno is a failure: the
+// firmware of mlx5, for example, answers a state that it refuses with EINVAL, and an error of
+// its own with EIO (cmd_status_to_err of the kernel).
 func refusals() map[verbs.Verb][]syscall.Errno {
 	// ENODEV: the GID has no network device, or one that is down
 	// (rdma_read_gid_attr_ndev_rcu of the kernel); the rest: the host finds no way to
@@ -50,11 +48,9 @@ func refusals() map[verbs.Verb][]syscall.Errno {
 	}
 }
 
-// Refused makes a *RefusedError of an error whose errno can say that the device does
-// not go a way; any other error it returns as it is. What the errno says is believed
-// on trust: [FlushRecv], on which nothing counts as a refusal but that there is no
-// such QP, is the control. Every device takes a QP to INIT, a receive there, and the
-// change to the error state.
+// Refused returns a *RefusedError if the errno can mean that the device refuses, and any other
+// error unchanged. The control is [FlushRecv], where only a missing QP type is a refusal:
+// every device takes a QP to INIT, a receive there, and the change to the error state.
 func Refused(err error) error {
 	var v *verbs.Error
 	if !errors.As(err, &v) || errors.Is(err, ErrUndestroyed) {
@@ -66,8 +62,7 @@ func Refused(err error) error {
 	return err
 }
 
-// saysRefused returns what tells of each error of a verb whether its errno can say that
-// the device refuses.
+// saysRefused returns a function that reports whether an error of a verb can be a refusal.
 func saysRefused(v verbs.Verb) func(error) bool {
 	return func(err error) bool {
 		errno, _ := verbs.ErrnoOf(err)

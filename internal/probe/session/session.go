@@ -1,6 +1,5 @@
-// Package session is what every run on a device has in common, whatever it looks
-// into: the device is opened and closed, each verb is reported before and after
-// it is called, and nothing is left behind without being told of.
+// Package session is common to probe and contract runs: it opens and closes the device,
+// reports each verb before and after the call, and reports each object that is left.
 //
 // A session is used by one goroutine.
 package session
@@ -21,21 +20,18 @@ import (
 
 // Options says which device to open and where to report.
 type Options struct {
-	// Provider returns the provider of the devices. It is told the tracer through
-	// which each verb is reported.
+	// Provider returns the provider of the devices, which calls the tracer for each verb.
 	Provider func(verbs.Tracer) verbs.Provider
 	// Device is the name of the device.
 	Device string
-	// Vectors says on which completion vectors there may be CQs.
+	// Vectors selects the completion vectors of CQs.
 	Vectors Vectors
-	// DestroyTimeout bounds the time that the session spends on repeating refused
-	// destructions, all together.
+	// DestroyTimeout limits the time that the session spends on repeating refused destructions.
 	DestroyTimeout time.Duration
-	// Opened, if not nil, is called once the device is open, before anything else is
-	// done with it.
+	// Opened, if not nil, is called as soon as the device is open.
 	Opened func()
-	// Exhausted, if not nil, is asked at once when a verb has failed whether the device has
-	// no more objects to give of a type.
+	// Exhausted, if not nil, is called as soon as a verb failed. It reports whether the device
+	// has no more objects of a type.
 	Exhausted func(*verbs.Error) (state.Refused, bool)
 	// Out takes the report.
 	Out *wire.Writer
@@ -47,25 +43,24 @@ type Session struct {
 	Device verbs.Device
 	// Attr are its attributes.
 	Attr verbs.DeviceAttr
-	// Vectors are the completion vectors on which there may be CQs. Where it does not
-	// matter which it is, it is the first.
+	// Vectors are the completion vectors of CQs. If any will do, use the first.
 	Vectors []int
-	// Out takes the report. It keeps its first error, which Run returns, so the
-	// errors of its methods need no look.
+	// Out takes the report. It keeps its first error, which Run returns, so callers may ignore
+	// the errors of its methods.
 	Out *wire.Writer
 
-	events []state.Events // that came so far
+	events []state.Events
 
 	rec *recorder
 	pd  verbs.PD // nil until it is needed
-	// ports are those that were asked.
+	// ports has the ports that were queried.
 	ports map[int]*port
 	gids  struct {
 		asked bool
 		table []verbs.GIDEntry
 		err   error
 	}
-	// lacks are the types of QP that the device does not have, and why it is said so.
+	// lacks has the error for each type of QP that the device does not have.
 	lacks map[verbs.QPType]error
 
 	destroyTimeout time.Duration
@@ -75,10 +70,9 @@ type Session struct {
 	undestroyed int
 }
 
-// Run opens a device, asks for its attributes, lets f work on it, closes it, and
-// ends the report. The end tells why the device could not be opened, asked,
-// worked on (the error of f) or closed, if so. An error is returned only if the
-// report could not be written or ctx ended, which f is to look at.
+// Run opens a device, queries it, calls f, closes it, and ends the report. The end of the
+// report has the error of any of these. Run returns an error only if the report could not be
+// written or ctx ended, which f must check.
 func Run(ctx context.Context, o Options, f func(context.Context, *Session) error) error {
 	err := run(ctx, o, f)
 	if err := ctx.Err(); err != nil {
@@ -100,7 +94,7 @@ func Run(ctx context.Context, o Options, f func(context.Context, *Session) error
 
 func run(ctx context.Context, o Options, f func(context.Context, *Session) error) error {
 	rec := &recorder{out: o.Out, device: o.Device, exhausted: o.Exhausted}
-	defer rec.tell()
+	defer rec.reportRefused()
 	dev, err := o.Provider(rec).Open(o.Device)
 	switch {
 	case errors.Is(err, os.ErrPermission):
@@ -117,7 +111,7 @@ func run(ctx context.Context, o Options, f func(context.Context, *Session) error
 		s.Vectors = o.Vectors.Of(dev.CompletionVectors())
 		err = f(ctx, s)
 	}
-	s.tellEvents()
+	s.reportEvents()
 	err = errors.Join(err, s.dealloc())
 	// While objects are left, libibverbs must not close the device; the end of the
 	// process will.
@@ -130,10 +124,9 @@ func run(ctx context.Context, o Options, f func(context.Context, *Session) error
 	return err
 }
 
-// PD returns the session's protection domain, which is there until the session
-// ends. Nothing may be armed or posted before it: there are libraries that map the
-// page of their doorbells for the first domain of a process, and write to it
-// whether it is there or not.
+// PD returns the session's protection domain. Nothing may be armed or posted before it: some
+// libraries map their doorbell page for the first domain of a process, and write to it in any
+// case.
 func (s *Session) PD() (verbs.PD, error) {
 	if s.pd == nil {
 		pd, err := s.Device.AllocPD()
@@ -145,7 +138,6 @@ func (s *Session) PD() (verbs.PD, error) {
 	return s.pd, nil
 }
 
-// dealloc gives back the protection domain.
 func (s *Session) dealloc() error {
 	if s.pd == nil {
 		return nil
@@ -154,7 +146,7 @@ func (s *Session) dealloc() error {
 	if err := s.Destroy("pd", s.pd); err != nil && left == 0 {
 		return fmt.Errorf("protection domain: %w", err)
 	}
-	return nil // what is left may be in it
+	return nil // Other objects that are left may use it.
 }
 
 func (s *Session) query() error {
@@ -169,11 +161,10 @@ func (s *Session) query() error {
 	return nil
 }
 
-// LastCall returns the latest call of a verb.
+// LastCall returns the last call of a verb.
 func (s *Session) LastCall() verbs.Call { return s.rec.last }
 
-// Expecting runs f, in which failures for which expected returns true are
-// provoked on purpose: they are reported as such.
+// Expecting calls f. Failures for which expected returns true are reported as provoked.
 func (s *Session) Expecting(expected func(error) bool, f func()) {
 	before := s.rec.expected
 	s.rec.expected = expected
@@ -181,8 +172,8 @@ func (s *Session) Expecting(expected func(error) bool, f func()) {
 	f()
 }
 
-// maxRSS returns the most memory that this process had resident, in bytes
-// (VmHWM), or 0 if the kernel does not tell.
+// maxRSS returns the peak resident memory of this process (VmHWM), in bytes. Zero means
+// unknown.
 func maxRSS() int64 {
 	self, err := procfs.Self()
 	if err != nil {

@@ -7,22 +7,17 @@ import (
 	"strings"
 )
 
-// DefaultVectors is how many completion vectors of a device are used if nothing else is
-// said.
+// DefaultVectors is the default number of completion vectors used of a device.
 const DefaultVectors = 4
 
-const (
-	// maxVectors is the most completion vectors of a device that are used. A run that
-	// measures on each of them fits into its report.
-	maxVectors = 512
-)
+// maxVectors limits the completion vectors used, so that measurements on all fit into a report.
+const maxVectors = 512
 
-// Vectors says on which completion vectors of a device there may be CQs. The choice is
-// the same in each run of any kind: a driver may set up a queue and an interrupt when a
-// vector is first used, and keep them for as long as there is the device. The zero value
-// is DefaultVectors of them.
+// Vectors selects the completion vectors of a device on which runs create CQs. All runs use
+// the same, since a driver may set up a queue and an interrupt when a vector is first used, and
+// keep them. The zero value selects DefaultVectors.
 type Vectors struct {
-	// Most is how many there are at most, spread evenly over those of the device.
+	// Most is the maximum number, spread evenly over those of the device.
 	Most int `json:"most"`
 }
 
@@ -35,8 +30,8 @@ func (v Vectors) Validate() error {
 	return nil
 }
 
-// Of returns the vectors that are used, at least one, of a device that says that it has
-// so many, in ascending order. The first and the last are among them.
+// Of returns the vectors used on a device with so many of them, in ascending order and at
+// least one. The first and the last are among them.
 func (v Vectors) Of(all int) []int {
 	all = max(all, 1) // there is one if there are CQs
 	list := make([]int, min(cmp.Or(v.Most, DefaultVectors), all))
