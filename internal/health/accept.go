@@ -187,7 +187,8 @@ func (e *Evaluator) unusedAcceptances(h *Host, now time.Time) []Finding {
 	var all []Finding
 	for _, a := range e.acceptances {
 		f := Finding{Kind: FindingAcceptanceUnused, Severity: SeverityInfo, Harm: HarmNote, Subject: a.String()}
-		matches, entry := a.matches(h), ""
+		var entry string
+		matches := a.matches(h)
 		if matches {
 			a.matched = now
 		}

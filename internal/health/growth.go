@@ -83,23 +83,23 @@ func growthOf(dev *state.DeviceState, exhausted []Exhausted, c Growing) *Growth 
 	}
 	latest := r.Samples[len(r.Samples)-1]
 	together := make(map[string]float64) // The pace of all owners.
+	everyone := countsOf(r.Samples, func(s *state.Sample) (state.Counts, bool) { return s.Objects, true })
 	for i, kind := range state.ResourceTypes() {
-		limit := limitOf(dev.Info, exhausted, kind)
-		if t, grows := trendOf(points(r.Samples, func(s *state.Sample) (int32, bool) { return s.Objects[i], true }), c); grows {
+		if t, grows := trendOf(points(everyone, i), c); grows {
 			t.Type = kind
-			t.project(limit, t.To, 0)
+			t.project(limitOf(dev.Info, exhausted, kind), t.To, 0)
 			if t.Steady {
 				together[kind] = t.PerHour
 			}
 			g.All = append(g.All, t)
 		}
-		for _, o := range r.Inventory.Owners {
-			if t, grows := trendOf(points(r.Samples, func(s *state.Sample) (int32, bool) {
-				counts, present := s.Of(&o)
-				return counts[i], present
-			}), c); grows {
+	}
+	for _, o := range r.Inventory.Owners {
+		counts := countsOf(r.Samples, func(s *state.Sample) (state.Counts, bool) { return s.Of(&o) })
+		for i, kind := range state.ResourceTypes() {
+			if t, grows := trendOf(points(counts, i), c); grows {
 				t.Type = kind
-				t.project(limit, int64(latest.Objects[i]), together[kind])
+				t.project(limitOf(dev.Info, exhausted, kind), int64(latest.Objects[i]), together[kind])
 				g.Growers = append(g.Growers, Grower{PID: o.PID, Comm: o.Comm, ContainerID: o.ContainerID, PodUID: o.PodUID, Trend: t})
 			}
 		}
@@ -113,24 +113,37 @@ func growthOf(dev *state.DeviceState, exhausted []Exhausted, c Growing) *Growth 
 // Fastest returns the ten owners that grow fastest.
 func (g *Growth) Fastest() []Grower { return g.Growers[:min(len(g.Growers), maxGrowers)] }
 
-// points returns the known counts since the owner last appeared.
-func points(samples []state.Sample, of func(*state.Sample) (objects int32, present bool)) []point {
-	var all []point
+// counts are the objects of an owner at a time, by type.
+type counts struct {
+	at      time.Duration
+	objects state.Counts
+}
+
+// countsOf returns the counts since the owner last appeared.
+func countsOf(samples []state.Sample, of func(*state.Sample) (objects state.Counts, present bool)) []counts {
+	var all []counts
 	absent := 0
 	for i := range samples {
 		objects, present := of(&samples[i])
-		if !present {
-			if absent++; absent > maxAbsent {
-				all = nil
-			}
-			continue
-		}
-		absent = 0
-		if objects >= 0 {
-			all = append(all, point{samples[i].Taken.Sub(samples[0].Taken), int64(objects)})
+		if present {
+			absent = 0
+			all = append(all, counts{samples[i].Taken.Sub(samples[0].Taken), objects})
+		} else if absent++; absent > maxAbsent {
+			all = nil
 		}
 	}
 	return all
+}
+
+// points returns the known counts of a type.
+func points(all []counts, kind int) []point {
+	var known []point
+	for _, c := range all {
+		if c.objects[kind] >= 0 {
+			known = append(known, point{c.at, int64(c.objects[kind])})
+		}
+	}
+	return known
 }
 
 // trendOf returns how counts grow. grows is false if they do not, or if there are too few.
