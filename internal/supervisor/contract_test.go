@@ -26,7 +26,7 @@ func judging(pairs ...string) string {
 		if known {
 			fact, source = "fact of "+pairs[i], "source of "+pairs[i]
 		}
-		_ = w.Send(wire.Line{Judging: pairs[i]})
+		_ = w.Send(wire.Line{InProgress: pairs[i]})
 		_ = w.Send(wire.Line{Contract: &state.Contract{
 			Known: known, Fact: fact, Source: source,
 			Name: pairs[i], Severity: state.SeverityCritical, Verdict: state.Verdict(verdict), Reason: state.SkipReason(reason),
@@ -56,7 +56,7 @@ func crashes(contract string, pairs ...string) script {
 // first.
 func presumes(s script, proven bool) script {
 	var b strings.Builder
-	_ = wire.NewWriter(&b).Send(wire.Line{Presumed: &state.ProvisionalVerdict{Proven: proven, Contract: state.Contract{
+	_ = wire.NewWriter(&b).Send(wire.Line{Provisional: &state.ProvisionalVerdict{Proven: proven, Contract: state.Contract{
 		Name: "y", Severity: state.SeverityWarning, Verdict: state.VerdictViolated, Observed: "it was the end of the process",
 	}}})
 	judging := `{"judging":"y"}` + "\n"

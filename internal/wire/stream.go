@@ -24,8 +24,8 @@ type Line struct {
 	Probe       *state.Probe              `json:"probe,omitzero"`
 	Planned     []state.Planned           `json:"planned,omitzero" wire:"max=128"`
 	Contract    *state.Contract           `json:"contract,omitzero"`
-	Judging     string                    `json:"judging,omitzero" wire:"word"`
-	Presumed    *state.ProvisionalVerdict `json:"presumed,omitzero"`
+	InProgress  string                    `json:"judging,omitzero" wire:"word"`
+	Provisional *state.ProvisionalVerdict `json:"presumed,omitzero"`
 	Undestroyed *state.Undestroyed        `json:"undestroyed,omitzero"`
 	Events      []state.Events            `json:"events,omitzero"`
 	Refused     *state.Refused            `json:"refused,omitzero"`
@@ -202,13 +202,13 @@ func (l *Line) addTo(run *state.Run, seen map[string]bool) error {
 		return add(seen, &run.Probes, *l.Probe, maxProbes)
 	case l.Planned != nil:
 		run.Planned = l.Planned
-	case l.Judging != "":
-		run.InProgress, run.Provisional = l.Judging, nil
-	case l.Presumed != nil:
-		if name := l.Presumed.Contract.Name; name != run.InProgress {
+	case l.InProgress != "":
+		run.InProgress, run.Provisional = l.InProgress, nil
+	case l.Provisional != nil:
+		if name := l.Provisional.Contract.Name; name != run.InProgress {
 			return fmt.Errorf("the verdict on %s is presumed while %.64q is judged", name, run.InProgress)
 		}
-		run.Provisional = l.Presumed
+		run.Provisional = l.Provisional
 	case l.Contract != nil:
 		run.InProgress, run.Provisional = "", nil
 		return add(seen, &run.Contracts, *l.Contract, maxContracts)

@@ -70,7 +70,7 @@ func Run(ctx context.Context, o Options) error {
 			if err := errors.Join(ctx.Err(), o.Out.Err()); err != nil {
 				return err
 			}
-			_ = o.Out.Send(wire.Line{Judging: c.Name})
+			_ = o.Out.Send(wire.Line{InProgress: c.Name})
 			_ = o.Out.Send(wire.Line{Contract: new(a.check(c))})
 		}
 		return nil
@@ -208,7 +208,7 @@ func (j *check) note(breaches []breach, format string, args ...any) {
 		// process.
 		v := j.violation()
 		tell(&v, j.fact, j.unexpected)
-		_ = j.Out.Send(wire.Line{Presumed: &state.ProvisionalVerdict{Contract: v, Proven: true}})
+		_ = j.Out.Send(wire.Line{Provisional: &state.ProvisionalVerdict{Contract: v, Proven: true}})
 	}
 }
 
@@ -233,7 +233,7 @@ func (j *check) presume(step string, promised bool) {
 	if fact, ok := j.driver.Explains(j.contract.Name, errata.ModeEnd, 0); ok {
 		tell(&v, &fact, false)
 	}
-	_ = j.Out.Send(wire.Line{Presumed: &state.ProvisionalVerdict{Contract: v}})
+	_ = j.Out.Send(wire.Line{Provisional: &state.ProvisionalVerdict{Contract: v}})
 }
 
 // violation returns the verdict that the contract is violated, by what was seen
