@@ -58,12 +58,17 @@ func write(path string, text []byte, std stdio) error {
 
 // replace replaces a file or a symbolic link in one step. A reader sees either the old or the
 // new text, even after a power cut. After an error the old file is unchanged.
-func replace(path string, text []byte) (err error) {
+func replace(path string, text []byte) error {
 	// The textfile collector ignores files of such a name.
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err
 	}
+	return replaceBy(f, path, text)
+}
+
+// replaceBy is replace by way of a new file in the same directory, which it closes.
+func replaceBy(f *os.File, path string, text []byte) (err error) {
 	defer func() {
 		if err != nil {
 			_ = f.Close() // It may be closed already.

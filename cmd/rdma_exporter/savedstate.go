@@ -26,7 +26,7 @@ const (
 	stateFile    = "past.json"
 	stateVersion = 1
 	saveInterval = time.Minute
-	// fileTime limits how long the end waits for the last save.
+	// fileTime limits how long the start waits for the file, and the end for the last save.
 	fileTime = 5 * time.Second
 )
 
@@ -121,26 +121,51 @@ type stateSaver struct {
 	saved []byte
 	// writable is true if the last save succeeded. Nil means unknown.
 	writable atomic.Pointer[bool]
+	// stalled is true if the saved state could not be read in time.
+	stalled bool
 }
 
 // newStateSaver also returns the saved state. If the file is damaged, it is set aside.
 func newStateSaver(dir string, logger *slog.Logger) (*stateSaver, health.History) {
 	s := &stateSaver{path: filepath.Join(dir, stateFile), logger: logger}
-	h, err := readState(dir)
+	return s, s.load(s.restore)
+}
+
+// load returns the saved state. If the file system stalls, the state is empty and this
+// exporter never saves: restore may still set the file aside later.
+func (s *stateSaver) load(restore func() health.History) health.History {
+	loaded := make(chan health.History, 1)
+	go func() { loaded <- restore() }() // Nothing can end it.
+	select {
+	case h := <-loaded:
+		return h
+	case <-time.After(fileTime):
+	}
+	s.stalled = true
+	s.writable.Store(new(false))
+	s.logger.Error("Cannot read saved state", "file", s.path, "err", "the file system stalls: nothing is saved until a restart")
+	return health.History{}
+}
+
+func (s *stateSaver) restore() health.History {
+	h, err := readState(filepath.Dir(s.path))
 	if errors.Is(err, errDamaged) {
 		aside := s.path + ".damaged"
-		logger.Warn("Saved state cannot be used, and is set aside", "file", aside, "err", err)
+		s.logger.Warn("Saved state cannot be used, and is set aside", "file", aside, "err", err)
 		if err := os.Rename(s.path, aside); err != nil {
-			logger.Warn("Cannot set saved state aside", "file", s.path, "err", err)
+			s.logger.Warn("Cannot set saved state aside", "file", s.path, "err", err)
 		}
 	} else if err != nil {
-		logger.Warn("Cannot read saved state", "file", s.path, "err", err)
+		s.logger.Warn("Cannot read saved state", "file", s.path, "err", err)
 	}
-	return s, h
+	return h
 }
 
 // run saves at once, at intervals if anything has changed, and when ctx is done.
 func (s *stateSaver) run(ctx context.Context) {
+	if s.stalled {
+		return
+	}
 	tick := time.NewTicker(saveInterval)
 	defer tick.Stop()
 	for {
@@ -160,7 +185,7 @@ func (s *stateSaver) save() {
 		if bytes.Equal(b, s.saved) {
 			return
 		}
-		err = replace(s.path, b)
+		err = s.write(b)
 	}
 	if s.saved = b; err != nil {
 		s.saved = nil
@@ -172,4 +197,13 @@ func (s *stateSaver) save() {
 	case writable && before != nil && !*before:
 		s.logger.Info("State can be saved again", "file", s.path)
 	}
+}
+
+// write always uses the same temporary file, so that a writer that was killed leaves one at most.
+func (s *stateSaver) write(b []byte) error {
+	f, err := os.OpenFile(s.path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, outputMode)
+	if err != nil {
+		return err
+	}
+	return replaceBy(f, s.path, b)
 }

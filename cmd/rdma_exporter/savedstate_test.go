@@ -2,13 +2,16 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"rdma_exporter/internal/health"
@@ -51,6 +54,9 @@ func TestStateSaver(t *testing.T) {
 	want.Ports = nil
 	s.save()
 	s.save()
+	if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(left) != 1 {
+		t.Errorf("left %v, %v", left, err)
+	}
 	if *s.writable.Load() || strings.Count(said.String(), "Cannot save state") != 1 {
 		t.Errorf("said %s", &said)
 	}
@@ -61,6 +67,26 @@ func TestStateSaver(t *testing.T) {
 	if _, got := newStateSaver(dir, s.logger); !*s.writable.Load() || !strings.Contains(said.String(), "can be saved again") || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v; said %s", got, &said)
 	}
+}
+
+// TestStateStalls verifies that a file system that stalls holds up neither the start nor the
+// end, and that nothing is saved: reading may still set the file aside.
+func TestStateStalls(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), stateFile)
+	synctest.Test(t, func(t *testing.T) {
+		var said bytes.Buffer
+		s := &stateSaver{path: path, logger: slog.New(slog.NewTextHandler(&said, nil)), current: someHistory}
+		stalled := make(chan health.History)
+		if h := s.load(func() health.History { return <-stalled }); h.Findings != nil {
+			t.Error(h)
+		}
+		s.run(t.Context())
+		stalled <- someHistory()
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) || *s.writable.Load() || !strings.Contains(said.String(), "stalls") {
+			t.Errorf("%v; said %s", err, &said)
+		}
+	})
 }
 
 func TestDamagedState(t *testing.T) {
