@@ -143,7 +143,7 @@ func (s *stateSaver) load(restore func() health.History) health.History {
 	}
 	s.stalled = true
 	s.writable.Store(new(false))
-	s.logger.Error("Cannot read saved state", "file", s.path, "err", "the file system stalls: nothing is saved until a restart")
+	s.logger.Warn("Cannot read saved state", "file", s.path, "err", "the file system stalls: nothing is saved until a restart")
 	return health.History{}
 }
 
