@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -124,6 +125,8 @@ type people struct {
 	uses map[string][]owner.CgroupUse
 	// slow is the time that Identify takes.
 	slow time.Duration
+	// memlocks and controllers count the questions.
+	memlocks, controllers int
 }
 
 func (p *people) SeesAllPIDs() (bool, error) { return !p.blind, nil }
@@ -159,6 +162,7 @@ func (p *people) Identify(pid int) (owner.Identity, error) {
 }
 
 func (p *people) Memlock(pid int) (owner.Memlock, error) {
+	p.memlocks++
 	if p.private[pid] {
 		return owner.Memlock{}, syscall.EACCES
 	}
@@ -166,6 +170,7 @@ func (p *people) Memlock(pid int) (owner.Memlock, error) {
 }
 
 func (p *people) RDMAController(cgroup string) ([]owner.CgroupUse, error) {
+	p.controllers++
 	return p.uses[cgroup], nil
 }
 
@@ -199,36 +204,77 @@ func wantEqual(t *testing.T, what string, got, want any) {
 	}
 }
 
-// times returns n objects like o.
-func times(n int, o restrack.Object) []restrack.Object {
-	all := make([]restrack.Object, n)
-	for i := range all {
-		all[i] = o
+// wantList compares a list with its items, as fmt prints them.
+func wantList(t *testing.T, what string, list any, want string) {
+	t.Helper()
+	got := strings.TrimSuffix(strings.TrimPrefix(fmt.Sprint(list), "["), "]")
+	if got != strings.Join(strings.Fields(want), " ") {
+		t.Errorf("%s:\n got %s\nwant %s", what, got, want)
+	}
+}
+
+// counts returns the numbers of types: "ctx 1 pd 2".
+func counts(t *testing.T, text string) (all []state.TypeCount) {
+	t.Helper()
+	for words := range slices.Chunk(strings.Fields(text), 2) {
+		n, err := strconv.ParseInt(words[1], 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, state.TypeCount{Type: words[0], Objects: n})
 	}
 	return all
 }
 
+// times returns n objects like o.
+func times(n int, o restrack.Object) []restrack.Object {
+	return slices.Repeat([]restrack.Object{o}, n)
+}
+
+// The following return an object with a field set.
+func id(n uint32, o restrack.Object) restrack.Object {
+	o.ID, o.HasID = n, true
+	return o
+}
+
+func in(context uint32, o restrack.Object) restrack.Object {
+	o.Context, o.HasContext = context, true
+	return o
+}
+
+func of(domain uint32, o restrack.Object) restrack.Object {
+	o.PD, o.HasPD = domain, true
+	return o
+}
+
+func user(thread uint32) restrack.Object { return restrack.Object{Thread: thread} }
+
+func qp(thread uint32, typ, state string) restrack.Object {
+	return restrack.Object{Thread: thread, QPType: typ, QPState: state}
+}
+
+func cq(thread, entries uint32, users uint64) restrack.Object {
+	return restrack.Object{Thread: thread, Entries: entries, HasEntries: true, Users: users, HasUsers: true}
+}
+
+// always fails each reading of a table.
+func always(table restrack.Type, err error) map[restrack.Type]func(int) error {
+	return map[restrack.Type]func(int) error{table: func(int) error { return err }}
+}
+
 // host is a device with objects of the processes 10 (large), 20, 30 and of the kernel.
 func host() (*tables, *people) {
-	user := func(thread uint32) restrack.Object { return restrack.Object{Thread: thread} }
-	qp := func(thread uint32, typ, dev string) restrack.Object {
-		return restrack.Object{Thread: thread, QPType: typ, QPState: dev}
-	}
-	cq := func(thread, entries uint32, users uint64) restrack.Object {
-		return restrack.Object{Thread: thread, Entries: entries, HasEntries: true, Users: users, HasUsers: true}
-	}
 	kernel := restrack.Object{Kernel: true}
-	mad := kernel
-	mad.QPType, mad.QPState = "gsi", "rts"
-	kernelCQ := kernel
-	kernelCQ.Entries, kernelCQ.HasEntries, kernelCQ.HasUsers = 512, true, true
+	mad, kernelCQ := qp(0, "gsi", "rts"), cq(0, 512, 0)
+	mad.Kernel, kernelCQ.Kernel = true, true
 	k := &tables{objects: map[restrack.Type][]restrack.Object{
 		restrack.CTX: {user(10), user(20), user(30)},
 		restrack.PD:  {user(10), kernel},
 		restrack.CQ:  {cq(10, 64, 2), cq(10, 4096, 1), cq(20, 100, 0), kernelCQ},
 		restrack.MR:  {{Thread: 1020, Length: 5}, {Thread: 20, Length: 1 << 62}},
-		restrack.QP: append(append(times(5, qp(10, "rc", "rts")), times(3, qp(1010, "ud", "init"))...),
-			qp(20, "rc", "err"), qp(2020, "rc", "err"), qp(30, "rc", "rts"), qp(40, "rc", "rts"), mad),
+		restrack.QP: slices.Concat(times(5, qp(10, "rc", "rts")), times(3, qp(1010, "ud", "init")), []restrack.Object{
+			qp(20, "rc", "err"), qp(2020, "rc", "err"), qp(30, "rc", "rts"), qp(40, "rc", "rts"), mad,
+		}),
 		restrack.CMID: {user(30)},
 	}}
 	p := &people{all: map[int]owner.Identity{
@@ -248,12 +294,10 @@ func host() (*tables, *people) {
 func TestTransientErrors(t *testing.T) {
 	k, p := host()
 	p.all[50] = owner.Identity{PID: 50, Comm: "rdma_exporter"}
-	broken := func(thread uint32, dev string) restrack.Object {
-		return restrack.Object{Thread: thread, QPType: "rc", QPState: dev}
-	}
-	kernel := restrack.Object{Kernel: true, QPType: "rc", QPState: "err"}
-	k.objects[restrack.QP] = append(k.objects[restrack.QP],
-		broken(50, "err"), broken(1050, "sqe"), broken(2050, "err"), broken(50, "rts"), broken(40, "err"), broken(0, "err"), kernel)
+	kernel := qp(0, "rc", "err")
+	kernel.Kernel = true
+	k.objects[restrack.QP] = append(k.objects[restrack.QP], qp(50, "rc", "err"), qp(1050, "rc", "sqe"),
+		qp(2050, "rc", "err"), qp(50, "rc", "rts"), qp(40, "rc", "err"), qp(0, "rc", "err"), kernel)
 	for own, want := range map[string]int64{"rdma_exporter": 4, "": 1, "storage": 3, "nobody": 1} {
 		run := take(t, k, p, func(o *inventory.Options) { o.Own = own })
 		if run.Inventory == nil || run.Inventory.TransientErrors != want {
@@ -272,54 +316,28 @@ func TestInventory(t *testing.T) {
 	if i.Index != index || !i.PIDsVisible {
 		t.Errorf("index %d, PIDs visible %t", i.Index, i.PIDsVisible)
 	}
-	wantEqual(t, "objects", i.Objects, []state.ObjectCount{
-		{Type: "cm_id", Owner: "user", Objects: 1},
-		{Type: "cm_id", Owner: "kernel"},
-		{Type: "cq", Owner: "user", Objects: 3},
-		{Type: "cq", Owner: "kernel", Objects: 1},
-		{Type: "ctx", Owner: "user", Objects: 3},
-		{Type: "ctx", Owner: "kernel"},
-		{Type: "mr", Owner: "user", Objects: 2},
-		{Type: "mr", Owner: "kernel"},
-		{Type: "pd", Owner: "user", Objects: 1},
-		{Type: "pd", Owner: "kernel", Objects: 1},
-		{Type: "qp", Owner: "user", Objects: 12},
-		{Type: "qp", Owner: "kernel", Objects: 1},
-		{Type: "srq", Owner: "user"},
-		{Type: "srq", Owner: "kernel"},
-	})
-	wantEqual(t, "queue pairs", i.QueuePairs, []state.QueuePairCount{
-		{Type: "gsi", State: "rts", Objects: 1},
-		{Type: "rc", State: "err", Objects: 2},
-		{Type: "rc", State: "rts", Objects: 7},
-		{Type: "ud", State: "init", Objects: 3},
-	})
-	wantEqual(t, "entries", i.CQEntries, []state.OwnerSum{{Owner: "user", Sum: 4260}, {Owner: "kernel", Sum: 512}})
+	wantList(t, "objects", i.Objects, `
+		{cm_id user 1} {cm_id kernel 0} {cq user 3} {cq kernel 1} {ctx user 3} {ctx kernel 0}
+		{mr user 2} {mr kernel 0} {pd user 1} {pd kernel 1} {qp user 12} {qp kernel 1} {srq user 0} {srq kernel 0}`)
+	wantList(t, "queue pairs", i.QueuePairs, "{gsi rts 1} {rc err 2} {rc rts 7} {ud init 3}")
+	wantList(t, "entries", i.CQEntries, "{user 4260} {kernel 512}")
 	wantEqual(t, "bytes", i.MRBytes, []state.OwnerSum{{Owner: "user", Sum: 1<<40 + 5}, {Owner: "kernel"}})
-	// 4096 entries for one use of at most 2048, and 100 for none; the kernel's own
-	// are its own business.
+	// 4096 entries for one use of at most 2048, and 100 for none. The kernel's own do not count.
 	wantEqual(t, "unfillable", i.OversizedCQs, &state.CQSum{Objects: 2, Entries: 4196, Largest: 4096, PID: 10})
-	types := func(list ...state.TypeCount) []state.TypeCount { return list }
+	pinned := func(n int64) *state.Memlock { return &state.Memlock{Pinned: n, Locked: 1, Limit: -1} }
 	wantEqual(t, "owners", i.Owners, []state.Owner{
 		{
 			PID: 10, Comm: "trainer", Cgroup: "/kubepods/a", ContainerID: "c10", PodUID: "p10",
-			Objects: types(state.TypeCount{Type: "ctx", Objects: 1}, state.TypeCount{Type: "pd", Objects: 1},
-				state.TypeCount{Type: "cq", Objects: 2}, state.TypeCount{Type: "qp", Objects: 8}),
-			Memlock: &state.Memlock{Pinned: 10, Locked: 1, Limit: -1},
+			Objects: counts(t, "ctx 1 pd 1 cq 2 qp 8"), Memlock: pinned(10),
 		},
 		{
 			PID: 20, Comm: "storage", Cgroup: "/kubepods/a", ContainerID: "c10", PodUID: "p10",
-			Objects: types(state.TypeCount{Type: "ctx", Objects: 1}, state.TypeCount{Type: "cq", Objects: 1},
-				state.TypeCount{Type: "mr", Objects: 2}, state.TypeCount{Type: "qp", Objects: 2}),
-			Memlock: &state.Memlock{Pinned: 20, Locked: 1, Limit: -1},
+			Objects: counts(t, "ctx 1 cq 1 mr 2 qp 2"), Memlock: pinned(20),
 		},
-		{
-			PID: 30, Comm: "odd", Cgroup: "/", Objects: types(state.TypeCount{Type: "cm_id", Objects: 1}),
-			Memlock: &state.Memlock{Pinned: 30, Locked: 1, Limit: -1},
-		},
+		{PID: 30, Comm: "odd", Cgroup: "/", Objects: counts(t, "cm_id 1"), Memlock: pinned(30)},
 	})
 	// Process 30 is the third of ctx and of qp, and 40 has ended.
-	wantEqual(t, "others", i.Others, []state.TypeCount{{Type: "ctx", Objects: 1}, {Type: "qp", Objects: 2}})
+	wantList(t, "others", i.Others, "{ctx 1} {qp 2}")
 	wantEqual(t, "cgroups", i.Cgroups, []state.CgroupUse{
 		{Cgroup: "/kubepods/a", ContainerID: "c10", PodUID: "p10", Resource: "hca_object", Current: 12, Limit: 100},
 	})
@@ -331,18 +349,6 @@ func TestInventory(t *testing.T) {
 // TestOwnerless verifies that an object whose thread has ended belongs to its process, if another
 // object of the same context names it. Otherwise it has no owner.
 func TestOwnerless(t *testing.T) {
-	in := func(context uint32, o restrack.Object) restrack.Object {
-		o.Context, o.HasContext = context, true
-		return o
-	}
-	of := func(domain uint32, o restrack.Object) restrack.Object {
-		o.PD, o.HasPD = domain, true
-		return o
-	}
-	id := func(n uint32, o restrack.Object) restrack.Object {
-		o.ID, o.HasID = n, true
-		return o
-	}
 	none, ten := restrack.Object{}, restrack.Object{Thread: 10}
 	k := &tables{objects: map[restrack.Type][]restrack.Object{
 		restrack.CTX:  {id(1, none), id(2, none), id(3, none)},
@@ -356,20 +362,15 @@ func TestOwnerless(t *testing.T) {
 		p.blind = blind
 		i := take(t, k, p, nil).Inventory
 		// Context 1 belongs to process 10. Contexts 2 and 3 have no known owner.
-		wantEqual(t, "ownerless", i.Ownerless, []state.TypeCount{
-			{Type: "ctx", Objects: 2}, {Type: "pd", Objects: 2}, {Type: "cq", Objects: 2}, {Type: "qp", Objects: 1},
-		})
-		wantEqual(t, "orphans", i.Orphans, []state.Orphan{
-			{Context: 2, Objects: []state.TypeCount{{Type: "ctx", Objects: 1}, {Type: "pd", Objects: 1}, {Type: "cq", Objects: 2}, {Type: "qp", Objects: 1}}},
-			{Context: 3, Objects: []state.TypeCount{{Type: "ctx", Objects: 1}, {Type: "pd", Objects: 1}}},
-		})
+		wantList(t, "ownerless", i.Ownerless, "{ctx 2} {pd 2} {cq 2} {qp 1}")
+		wantList(t, "orphans", i.Orphans, "{2 [{ctx 1} {pd 1} {cq 2} {qp 1}]} {3 [{ctx 1} {pd 1}]}")
 		wantEqual(t, "owners", i.Owners, []state.Owner{{
 			PID: 10, Comm: "worker", Contexts: []uint32{1}, Memlock: &state.Memlock{Pinned: 10, Locked: 1, Limit: -1},
-			Objects: []state.TypeCount{{Type: "ctx", Objects: 1}, {Type: "pd", Objects: 1}, {Type: "qp", Objects: 2}},
+			Objects: counts(t, "ctx 1 pd 1 qp 2"),
 		}})
 		// Objects that cannot be traced to a context are not ownerless.
-		wantEqual(t, "untraced", i.Untraced, []state.TypeCount{{Type: "cm_id", Objects: 1}, {Type: "qp", Objects: 1}})
-		wantEqual(t, "others", i.Others, []state.TypeCount(nil))
+		wantList(t, "untraced", i.Untraced, "{cm_id 1} {qp 1}")
+		wantList(t, "others", i.Others, "")
 		if i.PIDsVisible == blind {
 			t.Errorf("PIDs visible %t, blind %t", i.PIDsVisible, blind)
 		}
@@ -392,56 +393,29 @@ func family() *people {
 // counted apart and not as those of users and owners. They are subtracted from the kernel's own
 // count, as far as they were seen. No other process is taken for a child.
 func TestOwnChildren(t *testing.T) {
-	in := func(context uint32, o restrack.Object) restrack.Object {
-		o.Context, o.HasContext = context, true
-		return o
-	}
-	broken := restrack.Object{PD: 51, HasPD: true, QPType: "rc", QPState: "err"}
-	by := func(thread uint32, o restrack.Object) restrack.Object {
-		o.Thread = thread
-		return o
-	}
-	theirs := restrack.Object{PD: 52, HasPD: true, QPType: "rc", QPState: "rts"}
+	theirs := func(thread uint32) restrack.Object { return of(52, qp(thread, "rc", "rts")) }
 	kernel := restrack.Object{Kernel: true, QPType: "gsi", QPState: "rts"}
 	objects := map[restrack.Type][]restrack.Object{
-		restrack.CTX: {{ID: 1, HasID: true, Thread: 21}, {ID: 2, HasID: true, Thread: 30}},
-		restrack.PD: {
-			in(1, restrack.Object{ID: 51, HasID: true, Thread: 21}),
-			in(2, restrack.Object{ID: 52, HasID: true, Thread: 30}),
-		},
-		restrack.CQ: {
-			in(1, restrack.Object{Thread: 21, Entries: 4096, HasEntries: true, HasUsers: true}),
-			in(2, restrack.Object{Thread: 30, Entries: 128, HasEntries: true, HasUsers: true, Users: 1}),
-		},
+		restrack.CTX: {id(1, user(21)), id(2, user(30))},
+		restrack.PD:  {in(1, id(51, user(21))), in(2, id(52, user(30)))},
+		restrack.CQ:  {in(1, cq(21, 4096, 0)), in(2, cq(30, 128, 1))},
 		// Of one of them the thread has ended.
-		restrack.MR: {{PD: 51, HasPD: true, Length: 1 << 20}, {PD: 52, HasPD: true, Length: 4096, Thread: 30}},
-		restrack.QP: slices.Concat([]restrack.Object{kernel, by(1021, broken), by(21, broken)}, times(4000, by(30, theirs)),
-			[]restrack.Object{by(22, theirs), by(31, theirs)}),
+		restrack.MR: {of(51, restrack.Object{Length: 1 << 20}), of(52, restrack.Object{Length: 4096, Thread: 30})},
+		restrack.QP: slices.Concat(
+			[]restrack.Object{kernel, of(51, qp(1021, "rc", "err")), of(51, qp(21, "rc", "err"))},
+			times(4000, theirs(30)), []restrack.Object{theirs(22), theirs(31)}),
 	}
 	options := func(o *inventory.Options) {
 		o.Exporter, o.Own, o.MaxObjects, o.Owners, o.MaxFill = 2, "rdma_exporter", 10000, 10, 128
 	}
 	i := take(t, &tables{objects: objects}, family(), options).Inventory
-	count := func(typ string, kind state.OwnerKind) (n int64) {
-		for _, o := range i.Objects {
-			if o.Type == typ && o.Owner == kind {
-				n += o.Objects
-			}
-		}
-		return n
-	}
-	for _, want := range []struct {
-		typ                 string
-		user, kernel, child int64
-	}{{"ctx", 1, 0, 1}, {"pd", 1, 0, 1}, {"cq", 1, 0, 1}, {"mr", 1, 0, 1}, {"qp", 4002, 1, 2}} {
-		got := [3]int64{count(want.typ, state.OwnerUser), count(want.typ, state.OwnerKernel), count(want.typ, state.OwnerExporter)}
-		wantEqual(t, want.typ+" of users, the kernel, the exporter", got, [3]int64{want.user, want.kernel, want.child})
-	}
-	wantEqual(t, "queue pairs", i.QueuePairs, []state.QueuePairCount{
-		{Type: "gsi", State: "rts", Objects: 1}, {Type: "rc", State: "rts", Objects: 4002},
-	})
-	wantEqual(t, "entries", i.CQEntries, []state.OwnerSum{{Owner: "user", Sum: 128}, {Owner: "kernel"}})
-	wantEqual(t, "bytes", i.MRBytes, []state.OwnerSum{{Owner: "user", Sum: 4096}, {Owner: "kernel"}})
+	wantList(t, "objects", i.Objects, `{cm_id user 0} {cm_id kernel 0}
+		{cq user 1} {cq kernel 0} {cq exporter 1} {ctx user 1} {ctx kernel 0} {ctx exporter 1}
+		{mr user 1} {mr kernel 0} {mr exporter 1} {pd user 1} {pd kernel 0} {pd exporter 1}
+		{qp user 4002} {qp kernel 1} {qp exporter 2} {srq user 0} {srq kernel 0}`)
+	wantList(t, "queue pairs", i.QueuePairs, "{gsi rts 1} {rc rts 4002}")
+	wantList(t, "entries", i.CQEntries, "{user 128} {kernel 0}")
+	wantList(t, "bytes", i.MRBytes, "{user 4096} {kernel 0}")
 	var pids []int
 	for _, o := range i.Owners {
 		pids = append(pids, o.PID)
@@ -453,20 +427,20 @@ func TestOwnChildren(t *testing.T) {
 	}
 
 	for name, tt := range map[string]struct {
-		tables  tables
-		unknown int64
-		child   int64
+		tables tables
+		want   string
 	}{
-		"time that is over":    {tables{blocks: restrack.QP}, 4003, 2},
-		"a table that fails":   {tables{fails: map[restrack.Type]func(int) error{restrack.QP: func(int) error { return syscall.EIO }}}, 4003, 2},
-		"fewer than were seen": {tables{blocks: restrack.QP, counts: map[restrack.Type]uint64{restrack.QP: 1}}, 0, 2},
-		"more than are read":   {tables{counts: map[restrack.Type]uint64{restrack.QP: 20000}}, 20000, 0},
+		"time that is over":  {tables{blocks: restrack.QP}, "{qp unknown 4003} {qp exporter 2}"},
+		"a table that fails": {tables{fails: always(restrack.QP, syscall.EIO)}, "{qp unknown 4003} {qp exporter 2}"},
+		"fewer than were seen": {
+			tables{blocks: restrack.QP, counts: map[restrack.Type]uint64{restrack.QP: 1}},
+			"{qp unknown 0} {qp exporter 2}",
+		},
+		"more than are read": {tables{counts: map[restrack.Type]uint64{restrack.QP: 20000}}, "{qp unknown 20000}"},
 	} {
-		k := tt.tables
-		k.objects = objects
-		i = take(t, &k, family(), options).Inventory
-		got := [2]int64{count("qp", state.OwnerUnknown), count("qp", state.OwnerExporter)}
-		wantEqual(t, name+": queue pairs of unknown owners, and of the exporter", got, [2]int64{tt.unknown, tt.child})
+		tt.tables.objects = objects
+		i = take(t, &tt.tables, family(), options).Inventory
+		wantList(t, name, queuePairs(i), tt.want)
 	}
 }
 
@@ -476,20 +450,12 @@ func TestEndedMeanwhile(t *testing.T) {
 	const ended, hidden, ending = 999, 998, 21
 	k := &tables{
 		objects: map[restrack.Type][]restrack.Object{
-			restrack.CTX: {
-				{ID: 1, HasID: true, Thread: ended},
-				{ID: 2, HasID: true, Thread: hidden},
-				{ID: 3, HasID: true, Thread: ending},
-			},
-			restrack.PD: {
-				{ID: 51, HasID: true, Context: 1, HasContext: true, Thread: ended},
-				{ID: 52, HasID: true, Context: 2, HasContext: true, Thread: hidden},
-			},
+			restrack.CTX: {id(1, user(ended)), id(2, user(hidden)), id(3, user(ending))},
+			restrack.PD:  {id(51, in(1, user(ended))), id(52, in(2, user(hidden)))},
 			restrack.QP: slices.Concat(
-				times(3, restrack.Object{PD: 51, HasPD: true, Thread: ended, QPType: "rc", QPState: "rts"}),
-				// Of these the domain was not in its table yet.
-				times(2, restrack.Object{PD: 53, HasPD: true, Thread: ended, QPType: "rc", QPState: "rts"}),
-				times(1100, restrack.Object{PD: 52, HasPD: true, Thread: hidden, QPType: "rc", QPState: "rts"}),
+				times(3, of(51, qp(ended, "rc", "rts"))),
+				times(2, of(53, qp(ended, "rc", "rts"))), // The domain was not in its table yet.
+				times(1100, of(52, qp(hidden, "rc", "rts"))),
 			),
 		},
 		closed: map[uint32]bool{1: true, 3: true},
@@ -497,10 +463,8 @@ func TestEndedMeanwhile(t *testing.T) {
 	who := family()
 	who.ends = map[int]bool{ending: true}
 	i := take(t, k, who, func(o *inventory.Options) { o.MaxObjects = 2000 }).Inventory
-	wantEqual(t, "queue pairs", i.QueuePairs, []state.QueuePairCount{{Type: "rc", State: "rts", Objects: 1100}})
-	wantEqual(t, "others", i.Others, []state.TypeCount{
-		{Type: "ctx", Objects: 1}, {Type: "pd", Objects: 1}, {Type: "qp", Objects: 1100},
-	})
+	wantList(t, "queue pairs", i.QueuePairs, "{rc rts 1100}")
+	wantList(t, "others", i.Others, "{ctx 1} {pd 1} {qp 1100}")
 	if i.Owners != nil || i.Ownerless != nil || i.Incomplete != nil {
 		t.Errorf("owners %v, ownerless %v, incomplete %v", i.Owners, i.Ownerless, i.Incomplete)
 	}
@@ -508,55 +472,52 @@ func TestEndedMeanwhile(t *testing.T) {
 
 // TestLeft verifies that objects left in a context are found, also through protection domains.
 func TestLeft(t *testing.T) {
+	none := restrack.Object{}
 	k := &tables{objects: map[restrack.Type][]restrack.Object{
-		restrack.CTX: {{ID: 7, HasID: true}, {ID: 8, HasID: true, Thread: 10}},
-		restrack.PD:  {{ID: 70, HasID: true, Context: 7, HasContext: true}, {ID: 90, HasID: true, Context: 9, HasContext: true}},
-		restrack.CQ:  {{Context: 8, HasContext: true}},
-		restrack.MR:  {{PD: 70, HasPD: true}, {PD: 70, HasPD: true}, {PD: 80, HasPD: true}},
-		restrack.QP:  {{PD: 70, HasPD: true}, {PD: 90, HasPD: true, Kernel: true}},
+		restrack.CTX: {id(7, none), id(8, user(10))},
+		restrack.PD:  {in(7, id(70, none)), in(9, id(90, none))},
+		restrack.CQ:  {in(8, none)},
+		restrack.MR:  {of(70, none), of(70, none), of(80, none)},
+		restrack.QP:  {of(70, none), of(90, restrack.Object{Kernel: true})},
 	}}
 	p := &people{all: map[int]owner.Identity{10: {}}}
-	seven, nine := state.Context{Index: index, ID: 7}, state.Context{Index: index, ID: 9}
 	i := take(t, k, p, func(o *inventory.Options) {
-		o.LeakCandidates = []state.Context{seven, nine, {Index: index, ID: 11}, {Index: index + 1, ID: 8}}
+		o.LeakCandidates = []state.Context{
+			{Index: index, ID: 7}, {Index: index, ID: 9}, {Index: index, ID: 11}, {Index: index + 1, ID: 8},
+		}
 	}).Inventory
-	wantEqual(t, "left", i.Leftover, []state.Leftover{
-		{Context: seven, Type: "ctx", Objects: 1},
-		{Context: seven, Type: "mr", Objects: 2},
-		{Context: seven, Type: "pd", Objects: 1},
-		{Context: seven, Type: "qp", Objects: 1},
-		{Context: nine, Type: "pd", Objects: 1},
-	})
+	wantList(t, "left", i.Leftover, "{{3 7} ctx 1} {{3 7} mr 2} {{3 7} pd 1} {{3 7} qp 1} {{3 9} pd 1}")
 }
 
 // TestLeftIsConfirmed verifies that a context that a dump skipped is asked for, and that an error
 // of the kernel proves nothing.
 func TestLeftIsConfirmed(t *testing.T) {
-	seven := state.Context{Index: index, ID: 7}
-	look := func(o *inventory.Options) { o.LeakCandidates = []state.Context{seven} }
-	k := &tables{passedOver: map[restrack.Type][]restrack.Object{restrack.CTX: {{ID: 7, HasID: true}}}}
-	i := take(t, k, new(people), look).Inventory
-	wantEqual(t, "left", i.Leftover, []state.Leftover{{Context: seven, Type: "ctx", Objects: 1}})
-
-	i = take(t, &tables{getErr: syscall.EIO}, new(people), look).Inventory
-	if len(i.Incomplete) != 1 || i.Incomplete[0].Type != "ctx" || i.Incomplete[0].Reason != state.IncompleteFailed {
-		t.Errorf("incomplete %+v, want the contexts", i.Incomplete)
-	}
-	// A table is incomplete for one reason.
-	interrupted := map[restrack.Type]func(int) error{restrack.CTX: func(int) error { return restrack.ErrInterrupted }}
-	i = take(t, &tables{getErr: syscall.EIO, fails: interrupted}, new(people), look).Inventory
-	if len(i.Incomplete) != 1 || i.Incomplete[0].Reason != state.IncompleteFailed {
-		t.Errorf("incomplete %+v of a table that was interrupted, too", i.Incomplete)
-	}
-	// The time that other tables take does not matter.
-	i = take(t, &tables{blocks: restrack.QP}, new(people), func(o *inventory.Options) {
-		look(o)
+	look := func(o *inventory.Options) {
+		o.LeakCandidates = []state.Context{{Index: index, ID: 7}}
 		o.Budget = 20 * time.Millisecond
-	}).Inventory
-	if len(i.Incomplete) != 1 || i.Incomplete[0].Type != "qp" {
-		t.Errorf("incomplete %+v, want the queue pairs alone", i.Incomplete)
 	}
-	if run := take(t, &tables{getErr: syscall.ENODEV}, new(people), look); !strings.Contains(run.Error, "context 7: no such device") {
+	for name, tt := range map[string]struct {
+		tables           tables
+		left, incomplete string
+	}{
+		"skipped": {
+			tables{passedOver: map[restrack.Type][]restrack.Object{restrack.CTX: {{ID: 7, HasID: true}}}}, "{{3 7} ctx 1}", "",
+		},
+		"an error": {tables{getErr: syscall.EIO}, "", "{ctx failed context 7: input/output error}"},
+		// A table is incomplete for one reason.
+		"interrupted, too": {
+			tables{getErr: syscall.EIO, fails: always(restrack.CTX, restrack.ErrInterrupted)},
+			"", "{ctx failed context 7: input/output error}",
+		},
+		// The time that other tables take does not matter.
+		"no time": {tables{blocks: restrack.QP}, "", "{qp timeout 20ms were over after 0 objects}"},
+	} {
+		i := take(t, &tt.tables, new(people), look).Inventory
+		wantList(t, name+": left", i.Leftover, tt.left)
+		wantList(t, name+": incomplete", i.Incomplete, tt.incomplete)
+	}
+	run := take(t, &tables{getErr: syscall.ENODEV}, new(people), look)
+	if !strings.Contains(run.Error, "context 7: no such device") {
 		t.Errorf("error %q", run.Error)
 	}
 }
@@ -564,53 +525,62 @@ func TestLeftIsConfirmed(t *testing.T) {
 // TestBudget verifies that a table that is not read is counted, and that all others are read.
 func TestBudget(t *testing.T) {
 	type change = func(*tables, *inventory.Options)
-	fails := func(f func(attempt int) error) change {
-		return func(k *tables, _ *inventory.Options) { k.fails = map[restrack.Type]func(int) error{restrack.QP: f} }
-	}
-	always := func(err error) change { return fails(func(int) error { return err }) }
-	once := func(err error) change {
-		return fails(func(attempt int) error {
-			if attempt == 1 {
+	fails := func(err error, attempts int) change {
+		return func(k *tables, _ *inventory.Options) {
+			k.fails = map[restrack.Type]func(int) error{restrack.QP: func(attempt int) error {
+				if attempt > attempts {
+					return nil
+				}
 				return err
-			}
-			return nil
-		})
+			}}
+		}
 	}
 	skips := func(f func(attempt int) int) change {
 		return func(k *tables, _ *inventory.Options) { k.skips = map[restrack.Type]func(int) int{restrack.QP: f} }
 	}
-	counted := []state.ObjectCount{{Type: "qp", Owner: state.OwnerUnknown, Objects: 13}}
-	seen := func(user int64) []state.ObjectCount {
-		return []state.ObjectCount{{Type: "qp", Owner: "user", Objects: user}, {Type: "qp", Owner: "kernel", Objects: 1}}
-	}
+	const (
+		counted = "{qp unknown 13}"
+		all     = "{qp user 12} {qp kernel 1}"
+	)
 	refused := errors.New("refused")
 	for name, tc := range map[string]struct {
 		change  change
 		reason  state.IncompleteReason
 		detail  string
-		objects []state.ObjectCount // of queue pairs
-		dumps   int                 // of them
+		objects string // of queue pairs
+		dumps   int    // of them
 	}{
 		"more than allowed": {
 			func(_ *tables, o *inventory.Options) { o.MaxObjects = 12 },
 			state.IncompleteMaxObjects, "13 objects are more than 12", counted, 0,
 		},
+		"as many as allowed": {func(_ *tables, o *inventory.Options) { o.MaxObjects = 13 }, "", "", all, 1},
+		"as many as allowed, uncounted": {
+			func(k *tables, o *inventory.Options) { o.MaxObjects = 13; k.counts = map[restrack.Type]uint64{} },
+			"", "", all, 1,
+		},
 		"more than were counted": {
 			func(k *tables, o *inventory.Options) { o.MaxObjects = 12; k.counts = map[restrack.Type]uint64{} },
-			state.IncompleteMaxObjects, "more than 12", nil, 1,
+			state.IncompleteMaxObjects, "more than 12", "", 1,
 		},
 		"time": {
 			func(k *tables, o *inventory.Options) { o.Budget = 20 * time.Millisecond; k.blocks = restrack.QP },
 			state.IncompleteTimeout, "20ms were over after 13 objects", counted, 1,
 		},
-		"no such table":        {always(fmt.Errorf("RES_QP_GET: %w", restrack.ErrNotSupported)), state.IncompleteNotSupported, "RES_QP_GET", counted, 1},
-		"refused":              {always(refused), state.IncompleteFailed, "refused", counted, 3},
-		"refused once":         {once(refused), "", "", seen(12), 2},
-		"always interrupted":   {always(restrack.ErrInterrupted), state.IncompleteInterrupted, "changed", seen(12), 3},
-		"interrupted once":     {once(restrack.ErrInterrupted), "", "", seen(12), 2},
-		"some skipped once":    {skips(func(attempt int) int { return max(0, 2-attempt) }), "", "", seen(12), 2},
-		"some always skipped":  {skips(func(attempt int) int { return attempt }), state.IncompleteInterrupted, "only 10 of some 13 objects", seen(9), 3},
-		"the same never shown": {skips(func(int) int { return 2 }), "", "", seen(10), 2},
+		"no such table": {
+			fails(fmt.Errorf("RES_QP_GET: %w", restrack.ErrNotSupported), 9),
+			state.IncompleteNotSupported, "RES_QP_GET", counted, 1,
+		},
+		"refused":            {fails(refused, 9), state.IncompleteFailed, "refused", counted, 3},
+		"refused once":       {fails(refused, 1), "", "", all, 2},
+		"always interrupted": {fails(restrack.ErrInterrupted, 9), state.IncompleteInterrupted, "changed", all, 3},
+		"interrupted once":   {fails(restrack.ErrInterrupted, 1), "", "", all, 2},
+		"some skipped once":  {skips(func(attempt int) int { return max(0, 2-attempt) }), "", "", all, 2},
+		"some always skipped": {
+			skips(func(attempt int) int { return attempt }),
+			state.IncompleteInterrupted, "only 10 of some 13 objects", "{qp user 9} {qp kernel 1}", 3,
+		},
+		"the same never shown": {skips(func(int) int { return 2 }), "", "", "{qp user 10} {qp kernel 1}", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k, p := host()
@@ -618,17 +588,9 @@ func TestBudget(t *testing.T) {
 			if run.Error != "" || run.Inventory == nil {
 				t.Fatalf("error %q, inventory %+v", run.Error, run.Inventory)
 			}
-			var qps []state.ObjectCount
-			others := 0
-			for _, o := range run.Inventory.Objects {
-				if o.Type == "qp" {
-					qps = append(qps, o)
-				} else {
-					others++
-				}
-			}
-			wantEqual(t, "queue pairs", qps, tc.objects)
-			if others != 12 {
+			qps := queuePairs(run.Inventory)
+			wantList(t, "queue pairs", qps, tc.objects)
+			if others := len(run.Inventory.Objects) - len(qps); others != 12 {
 				t.Errorf("%d counts of other types, want 12", others)
 			}
 			wantEqual(t, "readings", k.dumps[restrack.QP], tc.dumps)
@@ -636,11 +598,17 @@ func TestBudget(t *testing.T) {
 				wantEqual(t, "incomplete", run.Inventory.Incomplete, []state.Incomplete(nil))
 				return
 			}
-			if l := run.Inventory.Incomplete; len(l) != 1 || l[0].Type != "qp" || l[0].Reason != tc.reason || !strings.Contains(l[0].Detail, tc.detail) {
+			l := run.Inventory.Incomplete
+			if len(l) != 1 || l[0].Type != "qp" || l[0].Reason != tc.reason || !strings.Contains(l[0].Detail, tc.detail) {
 				t.Errorf("incomplete %+v, want qp, %s, %q", l, tc.reason, tc.detail)
 			}
 		})
 	}
+}
+
+// queuePairs returns the numbers of queue pairs.
+func queuePairs(i *state.Inventory) []state.ObjectCount {
+	return slices.DeleteFunc(slices.Clone(i.Objects), func(o state.ObjectCount) bool { return o.Type != "qp" })
 }
 
 // TestCountFirst verifies that the kernel's count is reported before any table, which may hang.
@@ -653,7 +621,9 @@ func TestCountFirst(t *testing.T) {
 		cancel() // as soon as anything is reported
 		return out.Write(b)
 	}))
-	err := inventory.Run(ctx, inventory.Options{Tables: k, People: p, Device: "rxe0", Config: inventory.Config{Budget: time.Hour, MaxObjects: 1000}, Out: writer})
+	err := inventory.Run(ctx, inventory.Options{
+		Tables: k, People: p, Device: "rxe0", Config: inventory.Config{Budget: time.Hour, MaxObjects: 1000}, Out: writer,
+	})
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "rxe0") {
 		t.Errorf("error %v", err)
 	}
@@ -664,7 +634,7 @@ func TestCountFirst(t *testing.T) {
 		t.Fatalf("read with %v the inventory %v", err, run.Inventory)
 	}
 	i := run.Inventory
-	if len(i.Incomplete) != 7 || len(i.Objects) != 7 || !i.PIDsVisible || !slices.Contains(i.Objects, state.ObjectCount{Type: "qp", Owner: "unknown", Objects: 13}) {
+	if len(i.Incomplete) != 7 || len(i.Objects) != 7 || !i.PIDsVisible || queuePairs(i)[0].Objects != 13 {
 		t.Errorf("inventory %+v, want the counts", i)
 	}
 }
@@ -675,26 +645,23 @@ func (w writing) Write(b []byte) (int, error) { return w(b) }
 
 // TestErrors verifies that a missing device is an error.
 func TestErrors(t *testing.T) {
-	gone := func(int) error { return fmt.Errorf("RES_PD_GET: %w", syscall.ENODEV) }
 	for name, tc := range map[string]struct {
-		change func(*tables, *inventory.Options)
+		tables tables
 		want   string
 	}{
-		"no such device": {func(_ *tables, o *inventory.Options) { o.Device = "mlx5_9" }, "find the device: no such device"},
-		"devices":        {func(k *tables, _ *inventory.Options) { k.devicesErr = syscall.EPERM }, "list the devices: operation not permitted"},
-		"summary":        {func(k *tables, _ *inventory.Options) { k.summaryErr = syscall.ENODEV }, "count the objects: no such device"},
-		"vanished": {
-			func(k *tables, _ *inventory.Options) { k.fails = map[restrack.Type]func(int) error{restrack.PD: gone} },
-			"read the table of pd: RES_PD_GET: no such device",
-		},
+		"devices":  {tables{devicesErr: syscall.EPERM}, "list the devices: operation not permitted"},
+		"summary":  {tables{summaryErr: syscall.ENODEV}, "count the objects: no such device"},
+		"vanished": {tables{fails: always(restrack.PD, syscall.ENODEV)}, "read the table of pd: no such device"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			k, p := host()
-			run := take(t, k, p, func(o *inventory.Options) { tc.change(k, o) })
-			if counted := name == "vanished"; run.Error != tc.want || (run.Inventory != nil) != counted {
-				t.Errorf("error %q, want %q; inventory %v", run.Error, tc.want, run.Inventory)
-			}
-		})
+		run := take(t, &tc.tables, new(people), nil)
+		if counted := name == "vanished"; run.Error != tc.want || (run.Inventory != nil) != counted {
+			t.Errorf("%s: error %q, want %q; inventory %v", name, run.Error, tc.want, run.Inventory)
+		}
+	}
+	other := func(o *inventory.Options) { o.Device = "mlx5_9" }
+	run := take(t, new(tables), new(people), other)
+	if run.Error != "find the device: no such device" || run.Inventory != nil {
+		t.Errorf("another device: error %q, inventory %v", run.Error, run.Inventory)
 	}
 }
 
@@ -706,22 +673,15 @@ func TestSlowOwners(t *testing.T) {
 	if len(i.Owners) != 0 {
 		t.Errorf("owners %+v although the time was up", i.Owners)
 	}
-	wantEqual(t, "others", i.Others, []state.TypeCount{
-		{Type: "ctx", Objects: 3},
-		{Type: "pd", Objects: 1},
-		{Type: "cq", Objects: 3},
-		{Type: "mr", Objects: 2},
-		{Type: "cm_id", Objects: 1},
-		{Type: "qp", Objects: 12},
-	})
+	wantList(t, "others", i.Others, "{ctx 3} {pd 1} {cq 3} {mr 2} {cm_id 1} {qp 12}")
 }
 
 // TestLargestNamedFirst verifies that a spent budget leaves the small owners unnamed, not the large.
 func TestLargestNamedFirst(t *testing.T) {
 	k := &tables{objects: map[restrack.Type][]restrack.Object{
-		restrack.CQ: times(3, restrack.Object{Thread: 10}),
-		restrack.QP: append(times(2, restrack.Object{Thread: 10}), times(4, restrack.Object{Thread: 20})...),
-		restrack.MR: times(5, restrack.Object{Thread: 20}),
+		restrack.CQ: times(3, user(10)),
+		restrack.QP: append(times(2, user(10)), times(4, user(20))...),
+		restrack.MR: times(5, user(20)),
 	}}
 	p := &people{all: map[int]owner.Identity{10: {Comm: "small"}, 20: {Comm: "large"}}, slow: time.Hour}
 	names := make(map[int]string)
@@ -731,20 +691,27 @@ func TestLargestNamedFirst(t *testing.T) {
 	wantEqual(t, "names", names, map[int]string{10: "", 20: "large"})
 }
 
-// TestNames verifies that names from outside are short and printable.
+// TestNames verifies that names from outside are printable, and that only long ones are truncated,
+// between characters.
 func TestNames(t *testing.T) {
-	k, p := host()
-	path := "/a\nb/" + strings.Repeat("é", 3000)
-	p.all[10] = owner.Identity{PID: 10, Comm: "two\nlines", Cgroup: path}
-	p.uses = map[string][]owner.CgroupUse{path: {{Device: "rxe0", Resource: "hca_object", Current: 3, Limit: 5}}}
-	i := take(t, k, p, nil).Inventory
-	o := i.Owners[0]
-	if o.Comm != "two\uFFFDlines" || len(o.Cgroup) > 256 || !strings.HasPrefix(o.Cgroup, "/a\uFFFDb/éé") || !strings.HasSuffix(o.Cgroup, "é…") {
-		t.Errorf("comm %q, cgroup %q", o.Comm, o.Cgroup)
-	}
-	// It is asked for by its real path.
-	if len(i.Cgroups) != 1 || i.Cgroups[0].Current != 3 || i.Cgroups[0].Cgroup != o.Cgroup {
-		t.Errorf("cgroups %+v", i.Cgroups)
+	for cgroup, want := range map[string]string{
+		strings.Repeat("x", 256):             strings.Repeat("x", 256),
+		strings.Repeat("x", 257):             strings.Repeat("x", 253) + "…",
+		"/" + strings.Repeat("é", 128):       "/" + strings.Repeat("é", 126) + "…",
+		strings.Repeat("é", 129):             strings.Repeat("é", 126) + "…",
+		"/a\nb/" + strings.Repeat("é", 3000): "/a\uFFFDb/" + strings.Repeat("é", 123) + "…",
+	} {
+		k, p := host()
+		p.all[10] = owner.Identity{PID: 10, Comm: "two\nlines", Cgroup: cgroup}
+		// It is asked for by its real path.
+		p.uses = map[string][]owner.CgroupUse{cgroup: {{Device: "rxe0", Resource: "hca_object", Current: 3, Limit: 5}}}
+		i := take(t, k, p, nil).Inventory
+		if o := i.Owners[0]; o.Comm != "two\uFFFDlines" || o.Cgroup != want {
+			t.Errorf("%q: comm %q, cgroup %q", cgroup, o.Comm, o.Cgroup)
+		}
+		if len(i.Cgroups) != 1 || i.Cgroups[0].Current != 3 || i.Cgroups[0].Cgroup != want {
+			t.Errorf("%q: cgroups %+v", cgroup, i.Cgroups)
+		}
 	}
 }
 
@@ -753,33 +720,25 @@ func TestPrivate(t *testing.T) {
 	k, p := host()
 	p.private = map[int]bool{10: true, 1010: true}
 	i := take(t, k, p, nil).Inventory
-	wantEqual(t, "the first owner", i.Owners[0], state.Owner{PID: 10, Objects: []state.TypeCount{
-		{Type: "ctx", Objects: 1}, {Type: "pd", Objects: 1}, {Type: "cq", Objects: 2}, {Type: "qp", Objects: 5},
-	}})
+	wantEqual(t, "the first owner", i.Owners[0], state.Owner{PID: 10, Objects: counts(t, "ctx 1 pd 1 cq 2 qp 5")})
 }
 
 // TestLeftOut verifies that owners and cgroups that are not wanted are not read.
 func TestLeftOut(t *testing.T) {
 	for name, tc := range map[string]struct {
-		config         func(*inventory.Config)
-		owners, groups bool
+		config func(*inventory.Config)
+		owners bool
 	}{
-		"nothing": {func(*inventory.Config) {}, true, true},
-		"cgroups": {func(c *inventory.Config) { c.NoCgroups = true }, true, false},
-		"owners":  {func(c *inventory.Config) { c.NoOwners = true }, false, false},
+		"cgroups": {func(c *inventory.Config) { c.NoCgroups = true }, true},
+		"owners":  {func(c *inventory.Config) { c.NoOwners = true }, false},
 	} {
 		k, p := host()
-		asked := &counting{people: p}
-		run := take(t, k, p, func(o *inventory.Options) {
-			o.People = asked
-			tc.config(&o.Config)
-		})
-		i := run.Inventory
-		if got := len(i.Owners) > 0; got != tc.owners || asked.owners > 0 != tc.owners {
-			t.Errorf("%s left out: %d owners, asked for %d times", name, len(i.Owners), asked.owners)
+		i := take(t, k, p, func(o *inventory.Options) { tc.config(&o.Config) }).Inventory
+		if len(i.Owners) > 0 != tc.owners || p.memlocks > 0 != tc.owners {
+			t.Errorf("%s left out: %d owners, asked for %d times", name, len(i.Owners), p.memlocks)
 		}
-		if got := len(i.Cgroups) > 0; got != tc.groups || asked.groups > 0 != tc.groups {
-			t.Errorf("%s left out: %d uses of cgroups, asked for %d times", name, len(i.Cgroups), asked.groups)
+		if len(i.Cgroups) > 0 || p.controllers > 0 {
+			t.Errorf("%s left out: %d uses of cgroups, asked for %d times", name, len(i.Cgroups), p.controllers)
 		}
 		var qps int64
 		for _, o := range slices.Concat(i.Others, i.Ownerless, i.Untraced) {
@@ -793,41 +752,12 @@ func TestLeftOut(t *testing.T) {
 	}
 }
 
-// counting counts the questions about owners and cgroups.
-type counting struct {
-	*people
-	owners, groups int
-}
-
-func (c *counting) Memlock(pid int) (owner.Memlock, error) {
-	c.owners++
-	return c.people.Memlock(pid)
-}
-
-func (c *counting) RDMAController(cgroup string) ([]owner.CgroupUse, error) {
-	c.groups++
-	return c.people.RDMAController(cgroup)
-}
-
-// TestBudgetHolds verifies that a table of MaxObjects objects is read.
-func TestBudgetHolds(t *testing.T) {
-	for _, counts := range []map[restrack.Type]uint64{nil, {}} {
-		k, p := host()
-		k.counts = counts
-		i := take(t, k, p, func(o *inventory.Options) { o.MaxObjects = 13 }).Inventory
-		if want := (state.ObjectCount{Type: "qp", Owner: state.OwnerUser, Objects: 12}); !slices.Contains(i.Objects, want) || i.Incomplete != nil {
-			t.Errorf("with counts %v: objects %+v, incomplete %+v", counts, i.Objects, i.Incomplete)
-		}
-	}
-}
-
 // TestLargest verifies that the first of equally oversized completion queues is named, and that a
 // queue that its uses just fill is not oversized.
 func TestLargest(t *testing.T) {
-	cq := func(thread, entries uint32) restrack.Object {
-		return restrack.Object{Thread: thread, Entries: entries, HasEntries: true, Users: 2, HasUsers: true}
-	}
-	k := &tables{objects: map[restrack.Type][]restrack.Object{restrack.CQ: {cq(10, 200), cq(20, 201), cq(30, 201)}}}
+	k := &tables{objects: map[restrack.Type][]restrack.Object{
+		restrack.CQ: {cq(10, 200, 2), cq(20, 201, 2), cq(30, 201, 2)},
+	}}
 	p := &people{all: map[int]owner.Identity{10: {}, 20: {}, 30: {}}}
 	i := take(t, k, p, func(o *inventory.Options) { o.MaxFill = 100 }).Inventory
 	if u := i.OversizedCQs; u == nil || u.PID != 20 || u.Objects != 2 || u.Largest != 201 || u.Entries != 402 {
@@ -838,28 +768,12 @@ func TestLargest(t *testing.T) {
 // TestTooManyThreads verifies that objects of threads beyond maxTracked count as those of others.
 func TestTooManyThreads(t *testing.T) {
 	const threads = 1<<16 + 3
-	var all []restrack.Object
+	k := &tables{objects: make(map[restrack.Type][]restrack.Object)}
 	for n := range uint32(threads) {
-		all = append(all, restrack.Object{Thread: n + 1})
+		k.objects[restrack.CMID] = append(k.objects[restrack.CMID], user(n+1))
 	}
-	i := take(t, &tables{objects: map[restrack.Type][]restrack.Object{restrack.CMID: all}}, new(people), func(o *inventory.Options) { o.MaxObjects = threads }).Inventory
+	i := take(t, k, new(people), func(o *inventory.Options) { o.MaxObjects = threads }).Inventory
 	wantEqual(t, "others", i.Others, []state.TypeCount{{Type: "cm_id", Objects: threads}})
-}
-
-// TestLongNames verifies that only long names are truncated, and between characters.
-func TestLongNames(t *testing.T) {
-	for name, want := range map[string]string{
-		strings.Repeat("x", 256):       strings.Repeat("x", 256),
-		strings.Repeat("x", 257):       strings.Repeat("x", 253) + "…",
-		"/" + strings.Repeat("é", 128): "/" + strings.Repeat("é", 126) + "…",
-		strings.Repeat("é", 129):       strings.Repeat("é", 126) + "…",
-	} {
-		k, p := host()
-		p.all[10] = owner.Identity{PID: 10, Cgroup: name}
-		if got := take(t, k, p, nil).Inventory.Owners[0].Cgroup; got != want {
-			t.Errorf("%q: got %q", name, got)
-		}
-	}
 }
 
 func TestConfig(t *testing.T) {

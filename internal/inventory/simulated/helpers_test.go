@@ -1,6 +1,8 @@
 package simulated_test
 
 import (
+	"cmp"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -17,16 +19,13 @@ import (
 // noon is when nothing has grown.
 func noon() time.Time { return time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC) }
 
-// parse returns the profile of one device, sim0, with these resources, which are
-// lines of YAML, and like the software device.
+// parse returns the profile of one device, sim0, like the software device but with these resources,
+// which are lines of YAML.
 func parse(t testing.TB, resources string) *profile.Profile {
 	t.Helper()
-	text := "devices:\n  - name: sim0\n    like: sim_rxe0\n    resources:\n      holders: []\n"
-	if resources != "" {
-		text = "devices:\n  - name: sim0\n    like: sim_rxe0\n    resources:\n"
-		for line := range strings.Lines(resources) {
-			text += "      " + line
-		}
+	text := "devices:\n  - name: sim0\n    like: sim_rxe0\n    resources:\n"
+	for line := range strings.Lines(cmp.Or(resources, "holders: []")) {
+		text += "      " + line
 	}
 	p, err := profile.ParseProfile([]byte(text))
 	if err != nil {
@@ -35,8 +34,7 @@ func parse(t testing.TB, resources string) *profile.Profile {
 	return p
 }
 
-// take returns the run that an inventory of a host's device reports. Of its budget
-// only waits take any, however busy the host of the test is.
+// take returns the run that an inventory of a host's device reports. Only waits spend its budget.
 func take(t *testing.T, h *simulated.Host, device string, change func(*inventory.Options)) *state.Run {
 	t.Helper()
 	var out strings.Builder
@@ -62,7 +60,8 @@ func take(t *testing.T, h *simulated.Host, device string, change func(*inventory
 // inventoryOf is take, of the device sim0 at noon.
 func inventoryOf(t *testing.T, resources string, look ...state.Context) *state.Inventory {
 	t.Helper()
-	run := take(t, simulated.New(parse(t, resources), "sim0", noon(), look), "sim0", func(o *inventory.Options) { o.LeakCandidates = look })
+	h := simulated.New(parse(t, resources), "sim0", noon(), look)
+	run := take(t, h, "sim0", func(o *inventory.Options) { o.LeakCandidates = look })
 	if run.Error != "" || run.Inventory == nil {
 		t.Fatalf("error %q, inventory %v", run.Error, run.Inventory)
 	}
@@ -86,11 +85,11 @@ func wantEqual(t *testing.T, what string, got, want any) {
 	}
 }
 
-func duration(t testing.TB, s string) time.Duration {
+// wantList compares a list with its items, as fmt prints them.
+func wantList(t *testing.T, what string, list any, want string) {
 	t.Helper()
-	d, err := time.ParseDuration(s)
-	if err != nil {
-		t.Fatal(err)
+	got := strings.TrimSuffix(strings.TrimPrefix(fmt.Sprint(list), "["), "]")
+	if got != strings.Join(strings.Fields(want), " ") {
+		t.Errorf("%s:\n got %s\nwant %s", what, got, want)
 	}
-	return d
 }

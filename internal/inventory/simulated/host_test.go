@@ -3,7 +3,7 @@ package simulated_test
 import (
 	"context"
 	"errors"
-	"fmt"
+	"io/fs"
 	"math"
 	"syscall"
 	"testing"
@@ -13,6 +13,7 @@ import (
 	"rdma_exporter/internal/owner"
 	"rdma_exporter/internal/restrack"
 	"rdma_exporter/internal/state"
+	profile "rdma_exporter/verbs/simulated"
 )
 
 var (
@@ -21,18 +22,6 @@ var (
 )
 
 const index = 1
-
-// TestTypes verifies that profiles accept each type of the kernel and each reason of an
-// inventory but the one that is a matter of numbers.
-func TestTypes(t *testing.T) {
-	for _, typ := range restrack.Types() {
-		for _, r := range state.IncompleteReasons() {
-			if r != state.IncompleteMaxObjects {
-				parse(t, fmt.Sprintf("holders: [{pid: 1, objects: {%s: 1}}]\nincomplete: {%s: %s}\n", typ, typ, r))
-			}
-		}
-	}
-}
 
 func host(t *testing.T) *simulated.Host {
 	t.Helper()
@@ -45,9 +34,8 @@ leak: {objects: {srq: 1}}
 `), "sim0", noon(), []state.Context{simulated.Context(5), simulated.Context(4)})
 }
 
-// TestTables makes sure that the tables agree with each other: what is counted can
-// be listed, what is listed can be asked for, has an id of its own, and belongs to
-// what is listed.
+// TestTables verifies that the tables agree with each other. Objects that are counted are listed.
+// Those that are listed can be asked for, have an id of their own, and belong to a listed object.
 func TestTables(t *testing.T) {
 	h := host(t)
 	devices, err := h.Devices(t.Context())
@@ -95,7 +83,8 @@ func TestTables(t *testing.T) {
 			switch {
 			case o.Kernel && (o.HasContext || o.HasPD || o.Thread != 0):
 				t.Errorf("%s of the kernel: %+v", typ, o)
-			case o.HasContext && (context.Thread != o.Thread || !context.HasID), o.HasPD && (domain.Thread != o.Thread || !domain.HasID):
+			case o.HasContext && (context.Thread != o.Thread || !context.HasID),
+				o.HasPD && (domain.Thread != o.Thread || !domain.HasID):
 				t.Errorf("%s %+v in context %+v and domain %+v", typ, o, context, domain)
 			case o.Kernel, typ == restrack.CTX, typ == restrack.CMID:
 			case o.HasContext == o.HasPD:
@@ -115,21 +104,19 @@ func TestTables(t *testing.T) {
 func TestTablesErrors(t *testing.T) {
 	h := host(t)
 	ignore := func(*restrack.Object) error { return nil }
-	for name, err := range map[string]error{
-		"summary": func() error { _, err := h.Summary(t.Context(), index+1); return err }(),
-		"dump":    h.Dump(t.Context(), index+1, restrack.QP, ignore),
-		"get":     func() error { _, err := h.Get(t.Context(), index+1, restrack.QP, 1); return err }(),
-	} {
+	_, summary := h.Summary(t.Context(), index+1)
+	_, get := h.Get(t.Context(), index+1, restrack.QP, 1)
+	dump := h.Dump(t.Context(), index+1, restrack.QP, ignore)
+	for _, err := range []error{summary, get, dump} {
 		if !errors.Is(err, syscall.ENODEV) {
-			t.Errorf("%s of another device: %v, want ENODEV", name, err)
+			t.Errorf("another device: %v, want ENODEV", err)
 		}
 	}
-	enough := errors.New("enough")
 	visited := 0
 	if err := h.Dump(t.Context(), index, restrack.QP, func(*restrack.Object) error {
 		visited++
-		return enough
-	}); err != enough || visited != 1 { //nolint:errorlint // as it is, not wrapped
+		return fs.SkipAll
+	}); err != fs.SkipAll || visited != 1 { //nolint:errorlint // as it is, not wrapped
 		t.Errorf("error %v after %d objects", err, visited)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -165,15 +152,12 @@ func TestPeople(t *testing.T) {
 	}
 	for _, pid := range []int{0, -1, 4712, 1 << 40} {
 		_, process := h.Process(pid)
-		id, identify := h.Identify(pid)
-		m, memlock := h.Memlock(pid)
+		_, identify := h.Identify(pid)
+		_, memlock := h.Memlock(pid)
 		for _, err := range []error{process, identify, memlock} {
 			if !errors.Is(err, owner.ErrGone) {
 				t.Errorf("process %d: %v, want ErrGone", pid, err)
 			}
-		}
-		if id != (owner.Identity{}) || m != (owner.Memlock{}) {
-			t.Errorf("process %d: %+v, %+v", pid, id, m)
 		}
 	}
 }
@@ -200,5 +184,17 @@ holders:
 			t.Errorf("%q: %v", cgroup, err)
 		}
 		wantEqual(t, cgroup, got, want)
+	}
+}
+
+// TestVanished verifies that a removed device is in no table.
+func TestVanished(t *testing.T) {
+	gone := parse(t, "leak: {objects: {qp: 1}}")
+	gone.Devices[0].Vanish = true
+	for device, p := range map[string]*profile.Profile{"sim0": gone, "sim1": parse(t, "")} {
+		run := take(t, simulated.New(p, device, noon(), []state.Context{simulated.Context(3)}), device, nil)
+		if run.Error != "find the device: no such device" || run.Inventory != nil {
+			t.Errorf("%s: error %q, inventory %v", device, run.Error, run.Inventory)
+		}
 	}
 }
