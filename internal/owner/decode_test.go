@@ -2,7 +2,6 @@ package owner
 
 import (
 	"math"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,11 +10,7 @@ import (
 
 func FuzzDecodeCgroups(f *testing.F) {
 	for _, name := range []string{"v1", "v1-rdma-not-joined", "v2", "hybrid", "hybrid-v2-at-root"} {
-		data, err := os.ReadFile("testdata/cgroup/" + name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add([]byte(strings.ReplaceAll(string(data), "PATH", "/docker/"+strings.Repeat("0a", 32))))
+		f.Add([]byte(strings.ReplaceAll(fixture(f, "cgroup/"+name), "PATH", "/docker/"+strings.Repeat("0a", 32))))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		hs, err := decodeCgroups(data)
@@ -70,11 +65,7 @@ func FuzzDecodeController(f *testing.F) {
 
 func FuzzDecodeStatus(f *testing.F) {
 	for _, name := range []string{"status", "status-kernel", "status-thread", "status-zombie"} {
-		data, err := os.ReadFile("testdata/proc/" + name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(data)
+		f.Add([]byte(fixture(f, "proc/"+name)))
 	}
 	f.Add([]byte("Name:\tx\\nVmPin:\t9 kB\nVmPin:\t1 kB\nVmLck:\t9007199254740991 kB\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -94,7 +85,8 @@ func FuzzDecodeStatus(f *testing.F) {
 					lines++
 				}
 			}
-			if found != (lines == 1) || (err != nil) != (lines > 1) || err != nil && value != "" || !strings.Contains(string(data), value) {
+			if found != (lines == 1) || (err != nil) != (lines > 1) || err != nil && value != "" ||
+				!strings.Contains(string(data), value) {
 				t.Errorf("%s on %d lines is %q, %t, %v", key, lines, value, found, err)
 			}
 		}
@@ -103,11 +95,7 @@ func FuzzDecodeStatus(f *testing.F) {
 
 func FuzzDecodeLimits(f *testing.F) {
 	for _, name := range []string{"limits", "limits-unlimited"} {
-		data, err := os.ReadFile("testdata/proc/" + name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(data)
+		f.Add([]byte(fixture(f, "proc/"+name)))
 	}
 	f.Add([]byte("Max locked memory 18446744073709551615 0 bytes"))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -1,16 +1,15 @@
-package owner_test
+package owner
 
 import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-
-	"rdma_exporter/internal/owner"
 )
 
 // A host is a fake /proc and /sys/fs/cgroup.
@@ -24,7 +23,8 @@ func newHost(t *testing.T) host {
 	dir := t.TempDir()
 	h := host{t, filepath.Join(dir, "proc"), filepath.Join(dir, "cgroup")}
 	// The directories must be open to the test of missing rights.
-	if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o755), os.Mkdir(h.proc, 0o755), os.Mkdir(h.cgroup, 0o755)); err != nil {
+	err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o755), os.Mkdir(h.proc, 0o755), os.Mkdir(h.cgroup, 0o755))
+	if err != nil {
 		t.Fatal(err)
 	}
 	return h
@@ -50,17 +50,65 @@ func (h host) file(pid int, name string) string {
 	return filepath.Join(h.proc, strconv.Itoa(pid), name)
 }
 
-func (h host) reader() *owner.Reader {
+// controller makes the files of the RDMA controller of a cgroup.
+func (h host) controller(cgroup, current, limits string) {
 	h.t.Helper()
-	r, err := owner.New(h.proc, h.cgroup)
-	if err != nil {
+	h.write(filepath.Join(h.cgroup, cgroup, "rdma.current"), current)
+	h.write(filepath.Join(h.cgroup, cgroup, "rdma.max"), limits)
+}
+
+func (h host) symlink(target, path string) {
+	h.t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.Symlink(target, path)); err != nil {
 		h.t.Fatal(err)
+	}
+}
+
+func (h host) reader() *Reader { return readerOf(h.t, h.proc, h.cgroup) }
+
+func readerOf(t *testing.T, proc, cgroup string) *Reader {
+	t.Helper()
+	r, err := New(proc, cgroup)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return r
 }
 
+// gives returns a check that a call returns this value and no error.
+func gives[T any](t *testing.T, call any, want T) func(T, error) {
+	return func(got T, err error) {
+		t.Helper()
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%v:\n got %+v, %v\nwant %+v", call, got, err, want)
+		}
+	}
+}
+
+// fails returns a check that a call returns no value, and an error that matches target.
+func fails[T any](t *testing.T, call any, target error) func(T, error) {
+	return func(got T, err error) {
+		t.Helper()
+		if !errors.Is(err, target) || target != ErrGone && errors.Is(err, ErrGone) || !reflect.ValueOf(&got).Elem().IsZero() {
+			t.Errorf("%v: got %+v, %v, want %v", call, got, err, target)
+		}
+	}
+}
+
+// refuses returns a check that a call returns no value, and an error with this text that is not
+// ErrGone.
+func refuses[T any](t *testing.T, call any, says string) func(T, error) {
+	return func(got T, err error) {
+		t.Helper()
+		fails[T](t, call, err)(got, err)
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v: got %v, want an error that says %q", call, err, says)
+		}
+	}
+}
+
 // identify identifies a process with these files, and with usual ones for the rest.
-func identify(t *testing.T, files map[string]string) (owner.Identity, error) {
+func identify(t *testing.T, files map[string]string) (Identity, error) {
 	t.Helper()
 	h := newHost(t)
 	h.process(7, map[string]string{"comm": "x\n", "status": fixture(t, "proc/status"), "cgroup": "0::/\n"})
@@ -69,7 +117,7 @@ func identify(t *testing.T, files map[string]string) (owner.Identity, error) {
 }
 
 // fixture returns a file of testdata.
-func fixture(t *testing.T, name string) string {
+func fixture(t testing.TB, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
@@ -78,15 +126,17 @@ func fixture(t *testing.T, name string) string {
 	return string(data)
 }
 
-// placed returns a file /proc/PID/cgroup of testdata for a process at a path.
-func placed(t *testing.T, file, path string) string {
+// change replaces a part of a fixture.
+func change(t *testing.T, s, from, to string) string {
 	t.Helper()
-	return strings.ReplaceAll(fixture(t, "cgroup/"+file), "PATH", path)
+	if !strings.Contains(s, from) {
+		t.Fatalf("the fixture has no %q", from)
+	}
+	return strings.Replace(s, from, to, 1)
 }
 
 // withoutRights runs f in a thread without rights, even if the tests run as root.
-func withoutRights(t *testing.T, f func()) {
-	t.Helper()
+func withoutRights(f func()) {
 	if os.Geteuid() != 0 {
 		f()
 		return

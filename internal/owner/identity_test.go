@@ -1,4 +1,4 @@
-package owner_test
+package owner
 
 import (
 	"errors"
@@ -6,77 +6,60 @@ import (
 	"os"
 	"strings"
 	"testing"
-
-	"rdma_exporter/internal/owner"
 )
 
 // TestIdentifyContainers verifies each container's cgroup in each form of /proc/PID/cgroup.
 func TestIdentifyContainers(t *testing.T) {
 	status := fixture(t, "proc/status")
-	for _, file := range []string{"v2", "v1", "v1-without-rdma", "v1-rdma-not-joined", "hybrid", "hybrid-v2-not-joined", "hybrid-v2-at-root"} {
-		t.Run(file, func(t *testing.T) {
-			h := newHost(t)
-			r := h.reader()
-			for _, c := range containers() {
-				if c.path == "" {
-					continue // the kernel writes no empty path
-				}
-				h.process(4242, map[string]string{"comm": "ib_write_bw\n", "status": status, "cgroup": placed(t, file, c.path)})
-				got, err := r.Identify(4242)
-				want := owner.Identity{
-					PID: 4242, Comm: "ib_write_bw", Cgroup: c.path,
-					ContainerID: c.containerID, PodUID: c.pod,
-				}
-				switch {
-				case file == "v1-rdma-not-joined":
-					want.Cgroup = "/"
-				case file == "hybrid-v2-not-joined" && c.containerID == "" && c.pod == "":
-					want.Cgroup = "/system.slice/containerd.service"
-				}
-				if err != nil || got != want {
-					t.Errorf("%s:\n got %+v, %v\nwant %+v", c.name, got, err, want)
-				}
-			}
-		})
-	}
-}
-
-func TestIdentifyCgroup(t *testing.T) {
-	tests := []struct{ name, cgroup, want string }{
-		{"no hierarchy mounted", "", ""},
-		{"colon in a name", "0::/a:b:c\n", "/a:b:c"},
-		{"other namespace", "0::/../../system.slice/ssh.service\n", "/../../system.slice/ssh.service"},
-		{"no UTF-8", "0::/a\xff\xfeb\n", "/a\uFFFDb"},
-		{"rdma before all", "3:cpu:/docker/" + id1 + "\n2:misc,rdma:/hpc\n1:name=systemd:/system.slice/x.service\n0::/v2\n", "/hpc"},
-		{"version 2 before 1", "3:memory:/memory\n1:name=systemd:/systemd\n0::/v2\n", "/v2"},
-		{"systemd before pids", "3:pids:/pids\n2:memory:/memory\n1:name=systemd:/systemd\n0::/\n", "/systemd"},
-		{"pids before memory", "4:memory:/memory\n3:pids:/pids\n1:name=systemd:/\n", "/pids"},
-		{"none of these", "4:freezer:/ice\n3:cpu:/heat\n", "/ice"},
-		{"other before the root", "3:memory:/\n2:cpu:/heat\n1:name=systemd:/\n0::/\n", "/heat"},
-		{"root everywhere", "2:cpu:/\n1:name=systemd:/\n0::/\n", "/"},
-		{"no last line break", "0::/x", "/x"},
-	}
-	for _, tt := range tests {
-		got, err := identify(t, map[string]string{"cgroup": tt.cgroup})
-		if err != nil || got.Cgroup != tt.want {
-			t.Errorf("%s: got %q, %v, want %q", tt.name, got.Cgroup, err, tt.want)
-		}
-	}
-}
-
-func TestIdentifyComm(t *testing.T) {
-	for comm, want := range map[string]string{
-		"ib_send_lat\n":    "ib_send_lat",
-		"\n":               "",
-		"two words \n":     "two words ",
-		"line\nbreak\n":    "line\nbreak",
-		"\xff\xfe bytes\n": "\uFFFD bytes",
-		"(sd-pam)\n":       "(sd-pam)",
+	for _, file := range []string{
+		"v2", "v1", "v1-without-rdma", "v1-rdma-not-joined", "hybrid", "hybrid-v2-not-joined", "hybrid-v2-at-root",
 	} {
-		got, err := identify(t, map[string]string{"comm": comm})
-		if err != nil || got.Comm != want {
-			t.Errorf("%q: got %q, %v, want %q", comm, got.Comm, err, want)
+		h := newHost(t)
+		r := h.reader()
+		for _, c := range containers() {
+			if c.path == "" {
+				continue // the kernel writes no empty path
+			}
+			cgroup := strings.ReplaceAll(fixture(t, "cgroup/"+file), "PATH", c.path)
+			h.process(4242, map[string]string{"comm": "ib_write_bw\n", "status": status, "cgroup": cgroup})
+			want := Identity{PID: 4242, Comm: "ib_write_bw", Cgroup: c.path, ContainerID: c.containerID, PodUID: c.pod}
+			switch {
+			case file == "v1-rdma-not-joined":
+				want.Cgroup = "/"
+			case file == "hybrid-v2-not-joined" && c.containerID == "" && c.pod == "":
+				want.Cgroup = "/system.slice/containerd.service"
+			}
+			gives(t, file+": "+c.name, want)(r.Identify(4242))
 		}
+	}
+}
+
+func TestIdentify(t *testing.T) {
+	path := func(cgroup, want string) (map[string]string, Identity) {
+		return map[string]string{"cgroup": cgroup}, Identity{PID: 7, Comm: "x", Cgroup: want}
+	}
+	check := func(files map[string]string, want Identity) {
+		t.Helper()
+		gives(t, files, want)(identify(t, files))
+	}
+	check(path("", "")) // no hierarchy is mounted
+	check(path("0::/a:b:c\n", "/a:b:c"))
+	check(path("0::/../../system.slice/ssh.service\n", "/../../system.slice/ssh.service"))
+	check(path("0::/a\xff\xfeb\n", "/a\uFFFDb"))
+	check(path("0::/x", "/x"))
+	// The order of hierarchies: rdma, version 2, systemd, pids, memory, others. The root comes last.
+	check(path("3:cpu:/cpu\n2:misc,rdma:/hpc\n1:name=systemd:/system.slice/x.service\n0::/v2\n", "/hpc"))
+	check(path("3:memory:/memory\n1:name=systemd:/systemd\n0::/v2\n", "/v2"))
+	check(path("3:pids:/pids\n2:memory:/memory\n1:name=systemd:/systemd\n0::/\n", "/systemd"))
+	check(path("4:memory:/memory\n3:pids:/pids\n1:name=systemd:/\n", "/pids"))
+	check(path("4:freezer:/ice\n3:cpu:/heat\n", "/ice"))
+	check(path("3:memory:/\n2:cpu:/heat\n1:name=systemd:/\n0::/\n", "/heat"))
+	check(path("2:cpu:/\n1:name=systemd:/\n0::/\n", "/"))
+	for comm, want := range map[string]string{
+		"\n": "", "two words \n": "two words ", "line\nbreak\n": "line\nbreak", "\xff\xfe bytes\n": "\uFFFD bytes",
+		"(sd-pam)\n": "(sd-pam)",
+	} {
+		check(map[string]string{"comm": comm}, Identity{PID: 7, Comm: want, Cgroup: "/"})
 	}
 }
 
@@ -92,64 +75,49 @@ func TestIdentifyStarted(t *testing.T) {
 		"7 (x)" + strings.Replace(numbers, "987654", "-1", 1): 0,
 	} {
 		got, err := identify(t, map[string]string{"stat": stat})
-		if got.Started != want || (err == nil) != (want != 0) || errors.Is(err, owner.ErrGone) {
+		if got.Started != want || (err == nil) != (want != 0) || errors.Is(err, ErrGone) {
 			t.Errorf("%q: got %+v, %v", stat, got, err)
 		}
 	}
 }
 
 func TestIdentifyRefuses(t *testing.T) {
-	for name, cgroup := range map[string]string{
-		"no fields":       "nonsense\n",
-		"cut off":         "0:",
-		"empty line":      "0::/a\n\n",
-		"no number":       "x::/a\n",
-		"negative number": "-1:pids:/a\n",
-		"no path":         "0::\n",
-		"relative path":   "0::a\n",
-		"two versions":    "0:pids:/a\n",
-		"no controller":   "4::/a\n",
-		"too long":        "0::/" + strings.Repeat("a", 1<<20) + "\n",
+	for _, cgroup := range []string{
+		"nonsense\n", "0:", "0::/a\n\n", "x::/a\n", "-1:pids:/a\n", "0::\n", "0::a\n",
+		"0:pids:/a\n", // two versions
+		"4::/a\n",     // no controller
+		"0::/" + strings.Repeat("a", 1<<20) + "\n",
 	} {
-		got, err := identify(t, map[string]string{"cgroup": cgroup})
-		if err == nil || errors.Is(err, owner.ErrGone) || got != (owner.Identity{}) {
-			t.Errorf("%s: got %+v, %v", name, got, err)
-		}
+		refuses[Identity](t, cgroup[:min(len(cgroup), 20)], "")(identify(t, map[string]string{"cgroup": cgroup}))
 	}
-	if _, err := identify(t, map[string]string{"comm": ""}); err == nil || errors.Is(err, owner.ErrGone) {
+	if _, err := identify(t, map[string]string{"comm": ""}); err == nil || errors.Is(err, ErrGone) {
 		t.Errorf("an empty comm: %v", err)
 	}
 }
 
 func TestIdentifyMissing(t *testing.T) {
-	status := fixture(t, "proc/status")
 	h := newHost(t)
-	h.process(1, map[string]string{"comm": "x\n", "status": status})
+	h.process(1, map[string]string{"comm": "x\n", "status": fixture(t, "proc/status")})
+	// These have lost their files, as processes that end.
 	h.process(2, map[string]string{"comm": "x\n"})
 	h.process(3, map[string]string{"environ": "A=b\x00"})
 	r := h.reader()
-
-	got, err := r.Identify(1)
-	if want := (owner.Identity{PID: 1, Comm: "x"}); err != nil || got != want {
-		t.Errorf("a kernel without cgroups: got %+v, %v, want %+v", got, err, want)
-	}
-	// 2 and 3 have lost their files, as processes that end.
+	gives(t, "a kernel without cgroups", Identity{PID: 1, Comm: "x"})(r.Identify(1))
 	for _, pid := range []int{2, 3, 4, 0, -1, 1 << 40} {
-		if _, err := r.Identify(pid); !errors.Is(err, owner.ErrGone) || errors.Is(err, fs.ErrPermission) {
-			t.Errorf("process %d: got %v, want ErrGone", pid, err)
-		}
+		_, err := r.Identify(pid)
+		fails[struct{}](t, pid, ErrGone)(struct{}{}, err)
 	}
 }
 
 func TestMissingRights(t *testing.T) {
-	status := fixture(t, "proc/status")
-	limits := fixture(t, "proc/limits")
+	status, limits := fixture(t, "proc/status"), fixture(t, "proc/limits")
 	h := newHost(t)
 	for pid := range 6 {
 		h.process(pid+1, map[string]string{"comm": "x\n", "status": status, "limits": limits, "cgroup": "0::/a\n"})
 	}
 	for _, path := range []string{
-		h.file(1, "comm"), h.file(2, "cgroup"), h.file(3, "comm"), h.file(3, "cgroup"), h.file(4, ""), h.file(5, "status"), h.file(6, "limits"),
+		h.file(1, "comm"), h.file(2, "cgroup"), h.file(3, "comm"), h.file(3, "cgroup"),
+		h.file(4, ""), h.file(5, "status"), h.file(6, "limits"),
 	} {
 		if err := os.Chmod(path, 0); err != nil {
 			t.Fatal(err)
@@ -157,29 +125,18 @@ func TestMissingRights(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.Chmod(h.file(4, ""), 0o755) })
 	r := h.reader()
-	forbidden := func(call string, pid int, err error) {
-		if !errors.Is(err, fs.ErrPermission) || errors.Is(err, owner.ErrGone) {
-			t.Errorf("%s(%d): got %v, want fs.ErrPermission", call, pid, err)
+	withoutRights(func() {
+		for _, want := range []Identity{{PID: 1, Cgroup: "/a"}, {PID: 2, Comm: "x"}, {PID: 5, Comm: "x", Cgroup: "/a"}} {
+			gives(t, want.PID, want)(r.Identify(want.PID))
 		}
-	}
-
-	withoutRights(t, func() {
-		for _, want := range []owner.Identity{{PID: 1, Cgroup: "/a"}, {PID: 2, Comm: "x"}, {PID: 5, Comm: "x", Cgroup: "/a"}} {
-			if got, err := r.Identify(want.PID); err != nil || got != want {
-				t.Errorf("got %+v, %v, want %+v", got, err, want)
+		for pid, calls := range map[int]string{
+			3: "Identify", 4: "Identify Process Memlock", 5: "Process Memlock", 6: "Memlock",
+		} {
+			for call, err := range callAll(r, pid) {
+				if strings.Contains(calls, call) && (!errors.Is(err, fs.ErrPermission) || errors.Is(err, ErrGone)) {
+					t.Errorf("%s(%d): got %v, want fs.ErrPermission", call, pid, err)
+				}
 			}
-		}
-		for _, pid := range []int{3, 4} {
-			_, err := r.Identify(pid)
-			forbidden("Identify", pid, err)
-		}
-		for _, pid := range []int{4, 5} {
-			_, err := r.Process(pid)
-			forbidden("Process", pid, err)
-		}
-		for _, pid := range []int{4, 5, 6} {
-			_, err := r.Memlock(pid)
-			forbidden("Memlock", pid, err)
 		}
 	})
 }

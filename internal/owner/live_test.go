@@ -111,17 +111,8 @@ func callAll(r *Reader, pid int) map[string]error {
 	return map[string]error{"Process": process, "Identify": identify, "Memlock": memlock}
 }
 
-func realReader(t *testing.T) *Reader {
-	t.Helper()
-	r, err := New("/proc", "/sys/fs/cgroup")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
-
 func TestSelf(t *testing.T) {
-	r := realReader(t)
+	r := readerOf(t, "/proc", "/sys/fs/cgroup")
 	self := os.Getpid()
 
 	comm, err := os.ReadFile("/proc/self/comm")
@@ -130,7 +121,8 @@ func TestSelf(t *testing.T) {
 		t.Fatal(err)
 	}
 	id, err := r.Identify(self)
-	if err != nil || id.PID != self || id.Comm+"\n" != string(comm) || !strings.Contains(string(cgroup), ":"+id.Cgroup+"\n") {
+	in := strings.Contains(string(cgroup), ":"+id.Cgroup+"\n")
+	if err != nil || id.PID != self || id.Comm+"\n" != string(comm) || !in {
 		t.Errorf("got %+v, %v, of %s", id, err, cgroup)
 	}
 	// The parent was started before, or in the same tick.
@@ -139,7 +131,8 @@ func TestSelf(t *testing.T) {
 	}
 
 	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); err != nil {
+	var ns unix.Stat_t
+	if err := errors.Join(unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit), unix.Stat("/proc/self/ns/pid", &ns)); err != nil {
 		t.Fatal(err)
 	}
 	want := int64(limit.Cur)
@@ -149,57 +142,19 @@ func TestSelf(t *testing.T) {
 	if m, err := r.Memlock(self); err != nil || m.Limit != want {
 		t.Errorf("got %+v, %v, want the limit %d", m, err, want)
 	}
-
+	gives(t, "sees all PIDs", ns.Ino == initPIDNamespace)(r.SeesAllPIDs())
 	// To kill(2), groups of processes.
 	for _, pid := range []int{0, -1, -self} {
-		if _, err := r.Process(pid); !errors.Is(err, ErrGone) {
-			t.Errorf("process %d: got %v, want ErrGone", pid, err)
-		}
+		fails[int](t, pid, ErrGone)(r.Process(pid))
 	}
-
 	if _, err := r.RDMAController(id.Cgroup); err != nil && !errors.Is(err, ErrOutside) {
 		t.Errorf("got %v", err)
-	}
-	var ns unix.Stat_t
-	if err := unix.Stat("/proc/self/ns/pid", &ns); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := r.SeesAllPIDs(); err != nil || got != (ns.Ino == initPIDNamespace) {
-		t.Errorf("got %v, %v, and the namespace is %d", got, err, ns.Ino)
-	}
-}
-
-func TestThreadOfSelf(t *testing.T) {
-	// Each goroutine keeps its thread until all have looked, so that one thread at
-	// least is not the first.
-	const threads = 4
-	others := make(chan bool, threads)
-	leave := make(chan struct{})
-	for range threads {
-		go func() {
-			runtime.LockOSThread()
-			thread := unix.Gettid()
-			r := Reader{procRoot: "/proc", alive: answersSignals}
-			if got, err := r.Process(thread); err != nil || got != os.Getpid() {
-				t.Errorf("thread %d: got %d, %v, want %d", thread, got, err, os.Getpid())
-			}
-			others <- thread != os.Getpid()
-			<-leave
-		}()
-	}
-	seen := false
-	for range threads {
-		seen = <-others || seen
-	}
-	close(leave)
-	if !seen {
-		t.Error("no thread but the first")
 	}
 }
 
 // TestLife follows a process: alive, a zombie, and gone.
 func TestLife(t *testing.T) {
-	r := realReader(t)
+	r := readerOf(t, "/proc", "/sys/fs/cgroup")
 	cmd, end := start(t, "sleep")
 	pid := cmd.Process.Pid
 	alive, err := r.Memlock(pid)
@@ -224,17 +179,13 @@ func TestLife(t *testing.T) {
 	if id, err := r.Identify(pid); err != nil || id.Comm == "" {
 		t.Errorf("a zombie: got %+v, %v", id, err)
 	}
-	if got, err := r.Memlock(pid); err != nil || got != (Memlock{Limit: alive.Limit}) {
-		t.Errorf("a zombie: got %+v, %v", got, err)
-	}
+	gives(t, "a zombie", Memlock{Limit: alive.Limit})(r.Memlock(pid))
 
 	if err := cmd.Wait(); err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range []string{"comm", "cgroup", "status", "limits"} {
-		if _, err := p.read(file); !errors.Is(err, ErrGone) {
-			t.Errorf("%s of a process that has ended: got %v, want ErrGone", file, err)
-		}
+		fails[[]byte](t, file, ErrGone)(p.read(file))
 	}
 	for call, err := range callAll(r, pid) {
 		if !errors.Is(err, ErrGone) {
@@ -244,34 +195,21 @@ func TestLife(t *testing.T) {
 }
 
 func TestFirstThreadEnded(t *testing.T) {
-	r := realReader(t)
+	r := readerOf(t, "/proc", "/sys/fs/cgroup")
 	cmd, _ := start(t, "first thread ends")
 	if got, err := r.Memlock(cmd.Process.Pid); err != nil || got.Locked != locked {
 		t.Errorf("got %+v, %v, want %d bytes locked", got, err, locked)
 	}
-	if got, err := r.Process(cmd.Process.Pid); err != nil || got != cmd.Process.Pid {
-		t.Errorf("got %d, %v", got, err)
-	}
+	gives(t, "its process", cmd.Process.Pid)(r.Process(cmd.Process.Pid))
 }
 
 // TestHidden verifies that a process that /proc hides is not taken for dead.
 func TestHidden(t *testing.T) {
 	dir := t.TempDir()
-	var r *Reader
-	for _, self := range []string{"", strconv.Itoa(os.Getpid())} {
-		if self != "" {
-			if err := os.Symlink(self, dir+"/self"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		var err error
-		if r, err = New(dir, dir); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := r.Process(os.Getpid()); !errors.Is(err, ErrGone) {
-			t.Errorf("a directory was taken for this system's /proc: %v", err)
-		}
-	}
+	fails[int](t, "another directory", ErrGone)(readerOf(t, dir, dir).Process(os.Getpid()))
+	host{t: t}.symlink(strconv.Itoa(os.Getpid()), dir+"/self")
+	r := readerOf(t, dir, dir)
+	fails[int](t, "a directory like /proc", ErrGone)(r.Process(os.Getpid()))
 	r.alive = answersSignals
 	for call, err := range callAll(r, os.Getpid()) {
 		if !errors.Is(err, fs.ErrPermission) || errors.Is(err, ErrGone) {
@@ -280,19 +218,23 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// TestAnswersSignals verifies that any thread can be asked about.
-func TestAnswersSignals(t *testing.T) {
+// TestThreads verifies that any thread is found, and belongs to its process.
+func TestThreads(t *testing.T) {
 	entries, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || len(entries) < 2 {
+		t.Fatal(entries, err)
 	}
+	r := readerOf(t, "/proc", "/sys/fs/cgroup")
 	for _, e := range entries {
-		var thread int
-		if _, err := fmt.Sscan(e.Name(), &thread); err != nil {
+		thread, err := strconv.Atoi(e.Name())
+		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := os.Stat("/proc/self/task/" + e.Name()); err == nil && !answersSignals(thread) {
-			t.Errorf("thread %d does not answer", thread)
+		pid, process := r.Process(thread)
+		answers := answersSignals(thread)
+		_, err = os.Stat("/proc/self/task/" + e.Name())
+		if lives := err == nil; lives && (!answers || process != nil || pid != os.Getpid()) {
+			t.Errorf("thread %d answers: %t, its process is %d, %v", thread, answers, pid, process)
 		}
 	}
 	if answersSignals(1 << 30) {
@@ -313,12 +255,8 @@ func TestAnswersSignals(t *testing.T) {
 // TestPipe verifies that a pipe in place of a file does not block.
 func TestPipe(t *testing.T) {
 	dir := t.TempDir()
-	err := errors.Join(os.Mkdir(dir+"/7", 0o755), unix.Mkfifo(dir+"/7/status", 0o644))
-	r, err2 := New(dir, dir)
-	if err := errors.Join(err, err2); err != nil {
+	if err := errors.Join(os.Mkdir(dir+"/7", 0o755), unix.Mkfifo(dir+"/7/status", 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Process(7); !errors.Is(err, errEmpty) {
-		t.Errorf("got %v", err)
-	}
+	fails[int](t, "a pipe", errEmpty)(readerOf(t, dir, dir).Process(7))
 }
