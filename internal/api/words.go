@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"rdma_exporter/internal/hardware/counters"
 	"rdma_exporter/internal/health"
@@ -96,6 +97,42 @@ func Adapter(h *state.Hardware) []Fact {
 	return facts
 }
 
+// Together is a finding on the devices where it says the same. Finding is nil if the issue is
+// none; the message is then the headline.
+type Together struct {
+	Places           []health.Place
+	Finding          *health.Finding
+	Subject, Message string
+	// Since is the earliest of them.
+	Since time.Time
+}
+
+// Together groups places of an issue by what they say.
+func (s *Status) Together(places []health.Place) []Together {
+	var all []Together
+	for _, at := range places {
+		d := &s.Devices[at.Device]
+		t := Together{Places: []health.Place{at}, Message: d.Headline}
+		if at.Finding >= 0 {
+			f := &d.Findings[at.Finding]
+			t.Finding, t.Subject, t.Message, t.Since = f, f.Subject, f.Message, f.Since
+		}
+		i := slices.IndexFunc(all, func(o Together) bool {
+			return o.Subject == t.Subject && o.Message == t.Message && (o.Finding == nil) == (t.Finding == nil) &&
+				(t.Finding == nil || Consequences(o.Finding, 1) == Consequences(t.Finding, 1))
+		})
+		if i < 0 {
+			all = append(all, t)
+			continue
+		}
+		all[i].Places = append(all[i].Places, at)
+		if t.Since.Before(all[i].Since) {
+			all[i].Since = t.Since
+		}
+	}
+	return all
+}
+
 // Consequences returns the findings with the same root cause as f, in words.
 func Consequences(f *health.Finding, most int) string {
 	var others []string
@@ -103,6 +140,37 @@ func Consequences(f *health.Finding, most int) string {
 		others = append(others, fmt.Sprintf("%s (%s)", c.Subject, c.Kind))
 	}
 	return text.Join(others, ", ", most)
+}
+
+// Method returns how completions were measured on a path, in words.
+func Method(m state.Method) string {
+	words := cmp.Or(m.By, "no way found")
+	if m.InsteadOf != "" {
+		words += ", not " + m.InsteadOf
+	}
+	return words
+}
+
+// Memlock returns the locked memory of a process in words.
+func Memlock(m state.Memlock) string {
+	limit := "no limit"
+	if m.Limit >= 0 {
+		limit = fmt.Sprintf("each of %s (%s)", text.Bytes(m.Limit), text.Percent(max(m.Pinned, m.Locked), m.Limit))
+	}
+	return fmt.Sprintf("%s pinned, %s locked, %s", text.Bytes(m.Pinned), text.Bytes(m.Locked), limit)
+}
+
+// Growers returns the types that grow, of all owners together, then the owners that grow
+// fastest. The former have no PID.
+func (d *Device) Growers() []health.Grower {
+	if d.Growth == nil {
+		return nil
+	}
+	var all []health.Grower
+	for _, t := range d.Growth.All {
+		all = append(all, health.Grower{Trend: t})
+	}
+	return append(all, d.Growth.Fastest()...)
 }
 
 // Event returns asynchronous events in words.
@@ -212,13 +280,54 @@ func Function(a *state.Adapter) string {
 	return strings.TrimSpace(words)
 }
 
-// SlowPort reports whether a port is active at less than its maximum rate.
-func SlowPort(h *state.HardwareState, p *state.HardwarePort) bool {
-	return h.PortState(p) == "active" && p.Rate < p.MaxRate
+// Link is a port as the kernel shows it.
+type Link struct {
+	*state.HardwarePort
+	// Now is its state, since Since. Last is when it last went down.
+	Now, Layer, Rate, Addresses string
+	Since, Last                 time.Time
+	// Known is true if changes are counted.
+	Known      bool
+	Ups, Downs uint64
+	// Slow is true if it is active at less than its maximum rate.
+	Slow bool
 }
 
-// PortRate returns the rate of a port, and its maximum if that is more.
-func PortRate(p *state.HardwarePort) string {
+// Links returns the ports of the last reading.
+func Links(h *state.HardwareState) []Link {
+	if h == nil || h.Latest == nil {
+		return nil
+	}
+	var all []Link
+	for i := range h.Latest.Ports {
+		p := &h.Latest.Ports[i]
+		l := Link{HardwarePort: p, Now: h.PortState(p), Layer: cmp.Or(p.LinkLayer, "not known"), Rate: portRate(p), Addresses: text.Number(len(p.GIDs))}
+		l.Slow = l.Now == "active" && p.Rate < p.MaxRate
+		if t := p.TemperatureCelsius; t != nil {
+			l.Layer += fmt.Sprintf(", module %.0f °C", *t)
+		}
+		switch {
+		case p.RoCEv2IPv4 != nil:
+			l.Addresses += fmt.Sprintf(", RoCE v2 over IPv4 at index %d", *p.RoCEv2IPv4)
+		case p.LinkLayer == "Ethernet":
+			l.Addresses += ", no RoCE v2 over IPv4"
+		}
+		if c := h.Link(p.Number); c != nil {
+			l.Known, l.Since, l.Ups, l.Downs = true, c.Since, c.Ups, c.Downs
+			if len(c.Recent) > 0 {
+				l.Last = slices.MaxFunc(c.Recent, time.Time.Compare)
+			}
+			if c.GIDChanges > 0 {
+				l.Addresses += fmt.Sprintf(", changed %s", text.Count(int64(c.GIDChanges), "time", "times"))
+			}
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// portRate returns the rate of a port, and its maximum if that is more.
+func portRate(p *state.HardwarePort) string {
 	if p.Rate <= 0 {
 		return "not known"
 	}
@@ -228,21 +337,6 @@ func PortRate(p *state.HardwarePort) string {
 	}
 	if p.Width > 0 {
 		words += ", " + text.Plural(p.Width, "lane")
-	}
-	return words
-}
-
-// GIDs returns how many addresses a port has, and which is RoCE v2 over IPv4.
-func GIDs(h *state.HardwareState, p *state.HardwarePort) string {
-	words := text.Number(len(p.GIDs))
-	switch {
-	case p.RoCEv2IPv4 != nil:
-		words += fmt.Sprintf(", RoCE v2 over IPv4 at index %d", *p.RoCEv2IPv4)
-	case p.LinkLayer == "Ethernet":
-		words += ", no RoCE v2 over IPv4"
-	}
-	if l := h.Link(p.Number); l != nil && l.GIDChanges > 0 {
-		words += fmt.Sprintf(", changed %s", text.Count(int64(l.GIDChanges), "time", "times"))
 	}
 	return words
 }

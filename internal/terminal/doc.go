@@ -1,6 +1,5 @@
-// Package terminal says what is known of the host's devices as text, for people in
-// front of a terminal and for mails and logs, and shows how an audit gets on.
+// Package terminal writes the state of the host's devices as text, for terminals, mails and
+// logs, and shows the progress of an audit.
 //
-// What comes from devices, drivers and other processes reaches the terminal free of
-// control characters and of whatever else could steer it.
+// Text from devices, drivers and other processes is written without control characters.
 package terminal

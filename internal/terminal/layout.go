@@ -3,7 +3,6 @@ package terminal
 import (
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"text/template/parse"
 	"unicode/utf8"
 
@@ -50,7 +49,7 @@ func (s Screen) clean(v any) safe {
 
 func inASCII(r rune) string {
 	ascii := map[rune]string{
-		'…': "...", 'µ': "u", '→': "->", '–': "-", '—': "-", '─': "-", '×': "x", '≥': ">=", '≤': "<=", '’': "'", '‘': "'", '“': `"`, '”': `"`,
+		'…': "...", '°': "deg ", 'µ': "u", '→': "->", '–': "-", '—': "-", '─': "-", '×': "x", '≥': ">=", '≤': "<=", '’': "'", '‘': "'", '“': `"`, '”': `"`,
 	}[r]
 	if ascii == "" {
 		return "?"
@@ -129,30 +128,20 @@ func (s Screen) lay(output string) string {
 	return strings.NewReplacer(pairs...).Replace(b.String())
 }
 
-// table aligns cells. Styles count as characters for tabwriter, so each cell of a column gets
-// as many of them.
+// table aligns cells. Text/tabwriter would count styles as characters.
 func table(b *strings.Builder, lines []string) {
-	var rows [][]string
-	styles := make(map[int]int)
-	count := func(cell string) int { return utf8.RuneCountInString(cell) - columns(cell) }
+	widths := make(map[int]int)
 	for _, line := range lines {
-		cells := strings.Split(line, "\t")
-		for i, cell := range cells {
-			styles[i] = max(styles[i], count(cell))
+		for i, cell := range strings.Split(line, "\t") {
+			widths[i] = max(widths[i], columns(cell)+2)
 		}
-		rows = append(rows, cells)
 	}
-	var aligned strings.Builder
-	w := tabwriter.NewWriter(&aligned, 0, 0, 2, ' ', 0)
-	for _, cells := range rows {
-		for i := range cells {
-			cells[i] += strings.Repeat(string(plain), styles[i]-count(cells[i]))
+	for _, line := range lines {
+		row := ""
+		for i, cell := range strings.Split(line, "\t") {
+			row += cell + strings.Repeat(" ", widths[i]-columns(cell))
 		}
-		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t")) // A strings.Builder takes everything.
-	}
-	_ = w.Flush()
-	for line := range strings.Lines(aligned.String()) {
-		b.WriteString(strings.TrimRight(line, " \n"+string(plain)) + string(plain) + "\n")
+		b.WriteString(strings.TrimRight(row, " ") + "\n")
 	}
 }
 
@@ -193,18 +182,6 @@ func (s Screen) label(name string) safe {
 	const column = 11
 	clean := s.clean(name)
 	return "  " + s.in(strong, clean) + safe(strings.Repeat(" ", max(column-len(clean), 1))) + safe(string(hang))
-}
-
-// lines returns a line for each text. Only the first has the label.
-func (s Screen) lines(name string, all []string) safe {
-	var b strings.Builder
-	for i, line := range all {
-		if i > 0 {
-			name = ""
-		}
-		b.WriteString(string(s.label(name)+s.clean(line)) + "\n")
-	}
-	return safe(b.String())
 }
 
 // advice returns what is wrong and what to do. Subjects and messages alternate; empty ones

@@ -43,7 +43,7 @@ func (p *Progress) Observe(run *state.Run) {
 	if room := p.screen.width() - columns(string(line)) - 5; run.Error != "" && room > 0 {
 		line += "  " + p.screen.clean(text.Truncate(run.Error, room))
 	}
-	_, _ = io.WriteString(p.w, p.screen.lay(string(line)+string(hang))) // Nobody could be told.
+	_, _ = io.WriteString(p.w, p.screen.lay(string(line)+string(hang))) // A lost line does no harm.
 }
 
 // Forget does nothing. What has finished stays so.

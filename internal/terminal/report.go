@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// maxTop limits the findings on top. Further ones stand with their devices.
+	// maxTop limits the messages on top. Further ones are with their devices.
 	maxTop = 20
 	// maxNames limits the devices that are named for one finding.
 	maxNames = 6
@@ -29,7 +29,7 @@ var reportTemplate string
 
 // End is the result of an audit.
 type End struct {
-	// Status is the exit status. FailOn is the least severity that makes it other than 0.
+	// Status is the exit status. Findings of severity FailOn or worse make it other than 0.
 	Status int
 	FailOn string
 	// Within limits how long the audit may take. Zero means no limit.
@@ -70,13 +70,12 @@ type report struct {
 	End End
 	// Top are the worst findings of all devices.
 	Top []advice
-	// Further says how many findings are not on top.
+	// Further counts the findings that are not on top.
 	Further string
 	Each    []deviceReport
 }
 
-// advice is what is wrong with one or several things, and what to do. Said has subjects and
-// messages by turns.
+// advice is what is wrong, and what to do. Subjects and messages alternate in Said.
 type advice struct {
 	Severity health.Severity
 	Action   string
@@ -86,114 +85,55 @@ type advice struct {
 type deviceReport struct {
 	*api.Device
 	Status *api.Status
-	Below  []advice
+	// Below are the findings that are not on top.
+	Below []advice
 	// Complete is true if the top, and the line about the device, say everything.
 	Complete bool
 }
 
-// shown are the findings on top: true with their message, false if only what they mean and
-// what to do is shown.
-type shown map[health.Place]bool
-
 func newReport(s *api.Status, end End) report {
 	r := report{Status: s, End: end}
-	top := make(shown)
-	all, messages := 0, 0
+	top := make(map[health.Place]bool)
+	lines, below := 0, 0
 	for i := range s.Issues {
 		issue := &s.Issues[i]
-		groups := group(s, issue)
-		groups = groups[:min(len(groups), maxTop-len(r.Top))]
-		if len(groups) == 0 {
-			continue
-		}
 		a := advice{Severity: issue.Severity, Action: issue.Action}
 		if issue.For != "" {
 			a.Action = fmt.Sprintf("(here for %s) %s", issue.For, a.Action)
 		}
-		for _, g := range groups {
-			a.Said = append(a.Said, g.subject, g.message)
-			for _, place := range g.places {
-				f := findingAt(s, place)
-				top[place] = message(f) == g.text
-				if top[place] {
-					messages++
-				}
+		for _, t := range s.Together(issue.Places) {
+			if t.Finding == nil || lines == maxTop {
+				continue
 			}
+			lines++
+			var devices []string
+			for _, at := range t.Places {
+				devices = append(devices, s.Devices[at.Device].Name)
+				top[at] = true
+			}
+			subject := fmt.Sprintf("%s: %s (%s)%s", text.Join(devices, ", ", maxNames), t.Subject, issue.Kind, since(s, t.Since))
+			a.Said = append(a.Said, subject, message(t.Finding))
 		}
-		r.Top = append(r.Top, a)
+		if len(a.Said) > 0 {
+			r.Top = append(r.Top, a)
+		}
 	}
 	for i := range s.Devices {
 		d := &s.Devices[i]
-		each := deviceReport{Device: d, Status: s, Complete: len(d.Findings) > 0 && len(d.StuckChildren()) == 0}
+		each := deviceReport{Device: d, Status: s}
 		for n := range d.Findings {
-			f := &d.Findings[n]
-			if f.Accepted != nil {
-				continue
+			if f := &d.Findings[n]; f.Accepted == nil && !top[health.Place{Device: i, Finding: n}] {
+				below++
+				each.Below = append(each.Below, advice{f.Severity, f.Action, []string{fmt.Sprintf("%s (%s)%s", f.Subject, f.Kind, since(s, f.Since)), message(f)}})
 			}
-			all++
-			full, listed := top[health.Place{Device: i, Finding: n}]
-			each.Complete = each.Complete && full
-			if full {
-				continue
-			}
-			a := advice{Severity: f.Severity, Action: f.Action, Said: []string{fmt.Sprintf("%s (%s)%s", f.Subject, f.Kind, since(s, f)), message(f)}}
-			if listed {
-				a.Action = ""
-			}
-			each.Below = append(each.Below, a)
 		}
+		each.Complete = len(d.Findings) > 0 && len(each.Below) == 0 && len(d.StuckChildren()) == 0
 		r.Each = append(r.Each, each)
 	}
-	if more := all - messages; more > 0 {
-		r.Further = fmt.Sprintf("And %s below, with %s.", text.Plural(more, "further finding"), text.Either(len(s.Devices), "the device", "their devices"))
+	if below > 0 {
+		r.Further = fmt.Sprintf("And %s below, with %s.", text.Plural(below, "further finding"), text.Either(len(s.Devices), "the device", "their devices"))
 	}
 	return r
-}
-
-func findingAt(s *api.Status, p health.Place) *health.Finding {
-	return &s.Devices[p.Device].Findings[p.Finding]
-}
-
-type together struct {
-	subject, message string
-	// text is the message of the first one.
-	text   string
-	places []health.Place
-}
-
-// group returns the findings of an issue by subject. An issue without findings has no groups.
-func group(s *api.Status, issue *health.Issue) []together {
-	var all []together
-	for _, place := range issue.Places {
-		if place.Finding < 0 {
-			continue
-		}
-		f := findingAt(s, place)
-		i := slices.IndexFunc(all, func(t together) bool { return t.subject == f.Subject })
-		if i < 0 {
-			i = len(all)
-			all = append(all, together{subject: f.Subject, message: message(f), text: message(f)})
-		}
-		all[i].places = append(all[i].places, place)
-	}
-	for i := range all {
-		t := &all[i]
-		var devices []string
-		first, same := findingAt(s, t.places[0]), true
-		for _, place := range t.places {
-			devices = append(devices, s.Devices[place.Device].Name)
-			f := findingAt(s, place)
-			same = same && message(f) == t.text
-			if f.Since.Before(first.Since) {
-				first = f
-			}
-		}
-		if !same {
-			t.message = fmt.Sprintf("(here on %s) %s", devices[0], t.text)
-		}
-		t.subject = fmt.Sprintf("%s: %s (%s)%s", text.Join(devices, ", ", maxNames), t.subject, issue.Kind, since(s, first))
-	}
-	return all
 }
 
 // message returns the message of a finding with its consequences.
@@ -204,11 +144,11 @@ func message(f *health.Finding) string {
 	return f.Message + " Same root cause: " + api.Consequences(f, maxNames) + "."
 }
 
-func since(s *api.Status, f *health.Finding) string {
-	if f.Since.IsZero() {
+func since(s *api.Status, t time.Time) string {
+	if t.IsZero() {
 		return ""
 	}
-	return ", " + text.Since(s.Generated, f.Since)
+	return ", " + text.Since(s.Generated, t)
 }
 
 // When returns when the report was made, and by which exporter.
@@ -231,7 +171,7 @@ func (d deviceReport) Headlined() bool {
 	return len(d.Findings) == 0 || d.Health == health.OK || d.Health == health.Unknown
 }
 
-// Unhealthy reports whether there is more to say of an unhealthy device than the overview does.
+// Unhealthy reports whether an unhealthy device has more to show than the overview does.
 func (d deviceReport) Unhealthy() bool {
 	runs := []*state.Run{d.Last}
 	if d.Contracts != nil {
@@ -249,15 +189,11 @@ func counts(s *api.Status) string {
 	for _, c := range s.FindingCounts {
 		all += c.Count
 	}
-	words := text.Plural(len(s.Devices), "device")
+	devices := text.Plural(len(s.Devices), "device")
 	if healths := s.HealthCounts(); healths != "" {
-		words += " (" + healths + ")"
+		devices += " (" + healths + ")"
 	}
-	words += ", " + text.Plural(all, "finding")
-	if parts := s.FindingWords(); parts != "" {
-		words += ": " + parts
-	}
-	return words + "."
+	return devices + ", " + text.JoinWords(": ", text.Plural(all, "finding"), s.FindingWords()) + "."
 }
 
 func verdict(s *api.Status, end End) string {
@@ -328,24 +264,18 @@ func shared(s *api.Status) []sharedLine {
 		{"Owners", ownedBy},
 		{"Accepted", func(d *api.Device) string { return strings.Join(accepted(s, d), "; ") }},
 	} {
-		var texts []string
-		names := make(map[string][]string)
+		var names groups[string]
 		for i := range s.Devices {
-			words := part.of(&s.Devices[i])
-			if words == "" {
-				continue
+			if words := part.of(&s.Devices[i]); words != "" {
+				names.add(words, s.Devices[i].Name)
 			}
-			if names[words] == nil {
-				texts = append(texts, words)
-			}
-			names[words] = append(names[words], s.Devices[i].Name)
 		}
-		for i, words := range texts {
-			line := sharedLine{Label: part.label, Who: text.Join(names[words], ", ", maxNames), Text: words}
+		for i, words := range names.keys {
+			line := sharedLine{Label: part.label, Who: text.Join(names.of[words], ", ", maxNames), Text: words}
 			if i > 0 {
 				line.Label = ""
 			}
-			if n := len(names[words]); n == len(s.Devices) {
+			if n := len(names.of[words]); n == len(s.Devices) {
 				line.Who = fmt.Sprintf("all %d", n)
 			}
 			all = append(all, line)

@@ -10,34 +10,31 @@ import (
 
 // Widths of a report, in columns.
 const (
-	// DefaultWidth is that of text that goes to no terminal.
+	// DefaultWidth is the width of text that is not for a terminal.
 	DefaultWidth = 80
-	// A line is neither shorter nor longer than these, whatever the terminal is:
-	// less holds no table, and more is hard to read.
+	// A narrower line has no room for a table, and a wider one is hard to read.
 	minWidth, maxWidth = 40, 120
 )
 
-// Screen is what is known of where text goes. The zero value is for a file that
-// anybody may read: ASCII, without colour, 80 columns wide.
+// Screen describes where text is shown. The zero value is a file: ASCII, without colour, 80
+// columns wide.
 type Screen struct {
-	// Terminal tells that it is a terminal.
 	Terminal bool
-	// Width is in columns; 0 stands for DefaultWidth.
+	// Width is in columns. Zero means DefaultWidth.
 	Width int
-	// Colour tells that it shows colours, and that they are wanted.
+	// Colour is true if colours can be shown and are wanted.
 	Colour bool
-	// Unicode tells that it shows more than ASCII.
+	// Unicode is true if characters beyond ASCII can be shown.
 	Unicode bool
 }
 
-// Detect returns what is known of a file, which may be nil, from itself and from the
-// environment: COLUMNS is the width if it is set, NO_COLOR and TERM=dumb forbid
-// colours, and LC_ALL, LC_CTYPE or LANG tell whether text may be UTF-8. It waits for
-// nothing.
+// Detect describes a file, which may be nil, by the environment: COLUMNS sets the width,
+// NO_COLOR and TERM=dumb forbid colours, and LC_ALL, LC_CTYPE or LANG name the encoding. It
+// does not block.
 func Detect(f *os.File, getenv func(string) string) Screen {
 	s := Screen{Width: DefaultWidth, Unicode: isUTF8(getenv)}
 	if f != nil {
-		// A terminal is what has the attributes of one.
+		// Only a terminal has these attributes.
 		_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
 		s.Terminal = err == nil
 	}
@@ -54,12 +51,10 @@ func Detect(f *os.File, getenv func(string) string) Screen {
 	return s
 }
 
-// isUTF8 tells whether text of the locale is UTF-8: the first variable that is set
-// decides.
+// isUTF8 reports whether the first variable that is set names UTF-8.
 func isUTF8(getenv func(string) string) bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
-		if locale := getenv(name); locale != "" {
-			locale = strings.ToLower(locale)
+		if locale := strings.ToLower(getenv(name)); locale != "" {
 			return strings.Contains(locale, "utf-8") || strings.Contains(locale, "utf8")
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"text/template"
+	"time"
 
 	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/health"
@@ -26,7 +27,13 @@ func functions(screen Screen) template.FuncMap {
 	}
 	return template.FuncMap{
 		"clean": screen.clean, "strong": style(strong), "faint": style(faint), "odd": style(odd), "bad": style(bad),
-		"label": screen.label, "lines": screen.lines, "whole": func() safe { return safe(string(hang)) },
+		"label": screen.label, "whole": func() safe { return safe(string(hang)) },
+		"item": func(i int, name string) safe {
+			if i > 0 {
+				name = ""
+			}
+			return screen.label(name)
+		},
 		"health": func(h health.Health) safe { return screen.in(lookOf(h), strings.ToUpper(string(h))) },
 		"look":   func(like, v any) safe { return screen.in(lookOf(like), v) },
 		"advice": func(a advice) safe {
@@ -55,16 +62,9 @@ func functions(screen Screen) template.FuncMap {
 			}
 			return text.Truncate(brief(d), width)
 		},
-		"outcome": func(r *state.Run) safe {
-			if r == nil {
-				return screen.in(faint, "none")
-			}
-			return screen.in(lookOf(r.Outcome), r.Outcome)
-		},
-		"run": screen.run, "probes": screen.probes, "portLines": screen.ports, "vectors": screen.vectors, "distribution": screen.distribution,
-		"arrow":  func() safe { return screen.clean("→") },
-		"counts": counts, "verdict": verdict, "harm": harm, "shared": shared, "ports": portStates,
-		"contracts": contractsCell, "fullest": fullest, "identity": identity, "accepted": accepted,
+		"vectors": screen.vectors, "distribution": screen.distribution, "arrow": func() safe { return screen.clean("→") },
+		"counts": counts, "verdict": verdict, "harm": harm, "shared": shared, "ports": portStates, "fullest": fullest,
+		"identity": identity, "accepted": accepted, "counters": counterLines, "sizes": sizesOf, "notes": notes, "kind": kindName,
 		"notified": func(d api.Device) string {
 			median, measured := d.NotificationTime()
 			if !measured {
@@ -72,20 +72,12 @@ func functions(screen Screen) template.FuncMap {
 			}
 			return text.Duration(median)
 		},
-		"stuck": stuck, "verdicts": verdicts, "blind": blind, "unread": unread, "adapter": adapter, "counters": counterLines,
-		"failures": failures, "errata": errata, "sizes": sizesOf, "methods": methods, "objectNotes": objectNotes, "notes": notes,
-		"owners": owners, "growing": growing, "leftover": leftover, "cgroups": cgroups, "errors": api.LatencyErrors,
-		"number":  func(n any) string { return text.Number(toInt64(n)) },
-		"percent": text.Percent, "took": text.Duration,
+		"adapter": api.Adapter, "errors": api.LatencyErrors, "event": api.Event, "growth": api.Growth, "links": api.Links,
+		"memlock": api.Memlock, "method": api.Method, "objects": api.Counts, "steadiness": api.Steadiness,
+		"ago":    func(s *api.Status, t time.Time) string { return text.Ago(s.Generated, t) },
+		"times":  func(n uint64) string { return text.Count(int64(n), "time", "times") },
+		"moment": text.Moment, "number": text.NumberOf, "percent": text.Percent, "short": text.ShortID, "took": text.Duration, "until": text.Until,
 	}
-}
-
-func toInt64(n any) int64 {
-	if i, ok := n.(int); ok {
-		return int64(i)
-	}
-	i, _ := n.(int64)
-	return i
 }
 
 func lookOf(v any) style {
@@ -101,128 +93,22 @@ func lookOf(v any) style {
 	}
 }
 
-type labelled struct {
-	Label string
-	Text  safe
-}
-
-func (s Screen) run(r *state.Run) safe {
-	if r == nil {
-		return s.in(faint, "not run")
-	}
-	words := s.in(lookOf(r.Outcome), r.Outcome) + s.clean(" in "+text.Duration(r.Duration))
-	if r.Error != "" {
-		words += s.clean(": " + r.Error)
-	}
-	for _, e := range r.Events {
-		words += s.in(odd, "; event: "+api.Event(e))
-	}
-	if r.Reduced != nil {
-		words += s.in(odd, "; reduced: "+r.Reduced.Detail)
-	}
-	return words
-}
-
-func (s Screen) probes(d *api.Device) safe {
-	var words safe
-	for _, p := range d.Probes() {
-		if p.Status == "" {
-			continue // The last run did not reach it.
-		}
-		separator := ", "
-		if words == "" {
-			separator = "; "
-		}
-		words += s.clean(separator+p.Name+" ") + s.in(lookOf(p.Status), p.Status)
-	}
-	return words
-}
-
-func failures(d *api.Device) []string {
-	var all []string
-	for _, p := range d.Probes() {
-		for _, f := range p.Failures() {
-			line := text.JoinWords(": ", "failed", p.Name, f.Subject.String(), f.Message)
-			for _, word := range []string{f.Verb, f.Errno} {
-				if !strings.Contains(line, word) {
-					line += " (" + word + ")"
-				}
-			}
-			all = append(all, line)
-		}
-		for _, skip := range p.Skips() {
-			all = append(all, fmt.Sprintf("%s (%s)", text.JoinWords(": ", "skipped", p.Name, skip.Subject.String(), skip.Detail), skip.Reason))
-		}
-	}
-	return all
-}
-
-func (s Screen) ports(status *api.Status, d *api.Device) []labelled {
-	var all []labelled
-	add := func(number int, portState, words string) {
-		all = append(all, labelled{fmt.Sprintf("Port %d", number), s.in(lookOf(portState), portState) + s.clean(words)})
-	}
-	h := d.Hardware
-	seen := make(map[int]bool)
-	kernel := func(p *state.HardwarePort) string {
-		var words string
-		if p.Netdev != "" {
-			words += ", " + p.Netdev
-		}
-		if p.Rate > 0 {
-			words += ", " + api.PortRate(p)
-		}
-		if len(p.GIDs) > 0 {
-			words += ", GIDs: " + api.GIDs(h, p)
-		}
-		if l := h.Link(p.Number); l != nil && l.Downs > 0 {
-			words += "; " + text.Count(int64(l.Downs), "change", "changes") + " to down"
-			if len(l.Recent) > 0 {
-				words += ", " + text.Ago(status.Generated, slices.MaxFunc(l.Recent, timeCompare))
-			}
-		}
-		return words
-	}
-	var ports []state.HardwarePort
-	if h != nil && h.Latest != nil {
-		ports = h.Latest.Ports
-	}
-	if d.Info != nil {
-		for _, port := range d.Info.Ports {
-			words := fmt.Sprintf(", %s, MTU %d", port.LinkLayer, port.ActiveMTU)
-			if i := slices.IndexFunc(ports, func(p state.HardwarePort) bool { return p.Number == port.Number }); i >= 0 {
-				words += kernel(&ports[i])
-			}
-			seen[port.Number] = true
-			add(port.Number, port.State, words)
-		}
-	}
-	for i := range ports {
-		if p := &ports[i]; !seen[p.Number] {
-			add(p.Number, h.PortState(p), ", "+p.LinkLayer+kernel(p))
-		}
-	}
-	return all
-}
-
 func portStates(d api.Device) string {
 	if d.Info == nil {
 		return ""
 	}
-	var states []string
-	count := make(map[string]int)
+	var states groups[string]
 	for _, port := range d.Info.Ports {
-		if count[port.State]++; count[port.State] == 1 {
-			states = append(states, port.State)
-		}
+		states.add(port.State, "")
 	}
 	if len(d.Info.Ports) == 1 {
-		return states[0]
+		return states.keys[0]
 	}
-	for i, one := range states {
-		states[i] = fmt.Sprintf("%d %s", count[one], one)
+	var words []string
+	for _, one := range states.keys {
+		words = append(words, fmt.Sprintf("%d %s", len(states.of[one]), one))
 	}
-	return strings.Join(states, ", ")
+	return strings.Join(words, ", ")
 }
 
 func identity(d *state.Device, withGUID bool) string {
@@ -252,49 +138,8 @@ func kindName(k state.Kind) string {
 	}
 }
 
-func stuck(d *api.Device) []string {
-	var all []string
-	for _, s := range d.StuckChildren() {
-		line := fmt.Sprintf("process %d of the %s was killed at %s but has not ended", s.PID, kindName(s.Kind), text.Moment(s.Since))
-		if s.Verb != "" {
-			line += ", in " + s.Verb
-		}
-		all = append(all, line)
-	}
-	return all
-}
-
-func unread(d *api.Device) []string {
-	if d.Hardware == nil || d.Hardware.Failure == "" {
-		return nil
-	}
-	words := "read incompletely: " + d.Hardware.Failure
-	if d.Hardware.Reading != "" {
-		words += "; " + d.Hardware.Reading + " did not return"
-	}
-	return []string{words}
-}
-
-func adapter(d *api.Device) []string {
-	if d.Hardware == nil || d.Hardware.Latest == nil {
-		return nil
-	}
-	var words []string
-	for _, f := range api.Adapter(d.Hardware.Latest) {
-		words = append(words, f.Name+" "+f.Value)
-	}
-	if len(words) == 0 {
-		return nil
-	}
-	return []string{strings.Join(words, "; ")}
-}
-
 // counterLines returns the counters that count errors, and those that count nothing.
-func counterLines(d *api.Device) []string {
-	if d.Hardware == nil || d.Hardware.Latest == nil {
-		return nil
-	}
-	h := d.Hardware.Latest
+func counterLines(h *state.Hardware) []string {
 	var all []string
 	add := func(of string, p *state.HardwarePort) {
 		var words []string
@@ -320,39 +165,6 @@ func counterLines(d *api.Device) []string {
 	return all
 }
 
-func verdicts(c *state.Contracts) string {
-	words := fmt.Sprintf("%d hold, %d violated", len(c.With(state.VerdictHolds)), len(c.With(state.VerdictViolated)))
-	if known := c.KnownViolated(); known > 0 {
-		words += fmt.Sprintf(", %d violated as the driver is known to", known)
-	}
-	return words + fmt.Sprintf(", %d skipped", len(c.With(state.VerdictSkipped)))
-}
-
-func contractsCell(d api.Device) string {
-	switch c := d.Contracts; {
-	case c == nil:
-		return "not checked"
-	case c.PutOff != nil && c.Last == nil:
-		return "put off"
-	case len(c.With(state.VerdictViolated)) > 0:
-		return fmt.Sprintf("%d violated", len(c.With(state.VerdictViolated)))
-	default:
-		return fmt.Sprintf("%d hold", len(c.With(state.VerdictHolds)))
-	}
-}
-
-func errata(d *api.Device) []string {
-	var all []string
-	for _, c := range d.Errata() {
-		words := text.JoinWords(" ", c.Fact, c.Remedy)
-		if c.Verdict == state.VerdictHolds {
-			words = "kept here, although the driver is known to break it: " + words
-		}
-		all = append(all, c.Name+": "+words)
-	}
-	return all
-}
-
 func known(s *api.Status, d *api.Device) string {
 	var names []string
 	for _, c := range d.Errata() {
@@ -373,7 +185,7 @@ func accepted(s *api.Status, d *api.Device) []string {
 		if f.Accepted == nil {
 			continue
 		}
-		line := fmt.Sprintf("%s, %s, %s%s: %s", f.Kind, f.Subject, f.Severity, since(s, f), f.Accepted.Reason)
+		line := fmt.Sprintf("%s, %s, %s%s: %s", f.Kind, f.Subject, f.Severity, since(s, f.Since), f.Accepted.Reason)
 		if !f.Accepted.Until.IsZero() {
 			line += " (until " + text.Date(f.Accepted.Until) + ")"
 		}

@@ -6,6 +6,7 @@ package text
 import (
 	"fmt"
 	"math/bits"
+	"reflect"
 	"strconv"
 	"strings"
 )
@@ -22,6 +23,15 @@ func Number[T ~int | ~int64 | ~uint64](n T) string {
 		}
 	}
 	return sign + digits
+}
+
+// NumberOf is Number for templates. It takes any integer, or a pointer to one.
+func NumberOf(n any) string {
+	v := reflect.Indirect(reflect.ValueOf(n))
+	if v.CanUint() {
+		return Number(v.Uint())
+	}
+	return Number(v.Int())
 }
 
 // Bytes returns a number of bytes with three digits, or with all before the point, as in 1.25 MiB and 1010 KiB. It

@@ -1,24 +1,13 @@
 package web
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
-	"time"
 
 	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/text"
 )
-
-type linkView struct {
-	*state.HardwarePort
-	// Now is its state. Changes is how often it changed, Last when it last went down.
-	Now, Layer, Rate, Changes, Addresses string
-	Slow                                 bool
-	Since, Last                          time.Time
-}
 
 // countersView are the counters of a device that are not zero.
 type countersView struct {
@@ -32,28 +21,6 @@ type countersView struct {
 type counterRow struct {
 	api.Counter
 	Port int
-}
-
-func linksOf(h *state.HardwareState) []linkView {
-	var links []linkView
-	for i := range h.Latest.Ports {
-		p := &h.Latest.Ports[i]
-		v := linkView{
-			HardwarePort: p, Now: h.PortState(p), Layer: cmp.Or(p.LinkLayer, "not known"), Rate: api.PortRate(p), Changes: "not known",
-			Addresses: api.GIDs(h, p), Slow: api.SlowPort(h, p),
-		}
-		if t := p.TemperatureCelsius; t != nil {
-			v.Layer += fmt.Sprintf(", module %.0f °C", *t)
-		}
-		if l := h.Link(p.Number); l != nil {
-			v.Since, v.Changes = l.Since, fmt.Sprintf("%s up, %s down", text.Number(l.Ups), text.Number(l.Downs))
-			if len(l.Recent) > 0 {
-				v.Last = slices.MaxFunc(l.Recent, time.Time.Compare)
-			}
-		}
-		links = append(links, v)
-	}
-	return links
 }
 
 // countersOf returns nil if there is nothing to show.

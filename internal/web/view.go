@@ -5,7 +5,6 @@ import (
 	"html/template"
 	"slices"
 	"strings"
-	"time"
 
 	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/health"
@@ -45,12 +44,9 @@ type issue struct {
 
 // place is one device with an issue, or several with the same message.
 type place struct {
-	clock
-	Devices          []named
-	Subject, Message string
-	// Since is the earliest of them.
-	Since time.Time
-	// Beneath are the findings with the same root cause; empty if there are none.
+	api.Together
+	Devices []named
+	// Beneath are the findings with the same root cause; empty if it has none.
 	Beneath string
 }
 
@@ -74,7 +70,7 @@ type deviceView struct {
 	Vectors      *vectorsView
 	// Adapter describes the adapter, Links its ports, and Counted its counters.
 	Adapter []api.Fact
-	Links   []linkView
+	Links   []api.Link
 	Counted *countersView
 }
 
@@ -176,24 +172,16 @@ func (v *pageView) addIssues() {
 			continue
 		}
 		one := issue{Issue: of, MorePlaces: max(0, len(of.Places)-maxPlaces)}
-		for _, p := range of.Places[:len(of.Places)-one.MorePlaces] {
-			d := &v.Devices[p.Device]
-			on := place{Devices: []named{{d.Name, d.Anchor}}, Message: brief(d.Headline), clock: v.clock}
-			if p.Finding >= 0 {
-				f := &d.Findings[p.Finding]
-				on.Subject, on.Message, on.Since, on.Beneath = f.Subject, brief(f.Message), f.Since, api.Consequences(f, maxPlaces)
+		for _, t := range v.Status.Together(of.Places[:len(of.Places)-one.MorePlaces]) {
+			t.Message = brief(t.Message)
+			on := place{Together: t}
+			for _, p := range t.Places {
+				on.Devices = append(on.Devices, named{v.Devices[p.Device].Name, v.Devices[p.Device].Anchor})
 			}
-			n := slices.IndexFunc(one.On, func(o place) bool {
-				return o.Subject == on.Subject && o.Message == on.Message && o.Beneath == on.Beneath
-			})
-			if n < 0 {
-				one.On = append(one.On, on)
-				continue
+			if t.Finding != nil {
+				on.Beneath = api.Consequences(t.Finding, maxPlaces)
 			}
-			one.On[n].Devices = append(one.On[n].Devices, on.Devices...)
-			if on.Since.Before(one.On[n].Since) {
-				one.On[n].Since = on.Since
-			}
+			one.On = append(one.On, on)
 		}
 		v.Issues = append(v.Issues, one)
 	}
@@ -211,7 +199,7 @@ func viewOfDevice(d *api.Device, c clock, docs documents, anchor string) deviceV
 	}
 	v.Sizes, v.SizesSummary = sizesOf(d.Sizes())
 	if h := d.Hardware; h != nil && h.Latest != nil {
-		v.Adapter, v.Links, v.Counted = api.Adapter(h.Latest), linksOf(h), countersOf(h)
+		v.Adapter, v.Links, v.Counted = api.Adapter(h.Latest), api.Links(h), countersOf(h)
 	}
 	stale := func(kind state.Kind) bool { return slices.Contains(d.Stale, kind) }
 	v.Runs = []runView{
@@ -292,18 +280,6 @@ func (v deviceView) PIDsHidden() bool {
 func (v deviceView) Outdated() bool {
 	r := v.Resources
 	return r != nil && r.Last != nil && !r.Taken.IsZero() && !r.Taken.Equal(r.Last.Started)
-}
-
-// Growers are the types that grow, of all owners together, and the owners that grow fastest.
-func (v deviceView) Growers() []health.Grower {
-	if v.Growth == nil {
-		return nil
-	}
-	var all []health.Grower
-	for _, t := range v.Growth.All {
-		all = append(all, health.Grower{Trend: t})
-	}
-	return append(all, v.Growth.Fastest()...)
 }
 
 // Rest describes the objects of user programs without a named owner; empty if there are none.

@@ -52,9 +52,11 @@ func functions() template.FuncMap {
 		"first":         first,
 		"hex":           hex,
 		"like":          func(word, like any) template.HTML { return badgeLike(fmt.Sprint(word), fmt.Sprint(like)) },
+		"memlock":       api.Memlock,
+		"method":        api.Method,
 		"memory":        func(n *int64) string { return text.Bytes(*n) },
 		"more":          more,
-		"number":        number,
+		"number":        text.NumberOf,
 		"percent":       text.Percent,
 		"prose":         documents{}.Prose,
 		"short":         text.ShortID,
@@ -82,15 +84,6 @@ func first(n int, list any) any {
 }
 
 func more(n int, list any) int { return max(0, reflect.ValueOf(list).Len()-n) }
-
-// number is text.Number for a template, which hands on pointers, too.
-func number(n any) string {
-	v := reflect.Indirect(reflect.ValueOf(n))
-	if v.CanUint() {
-		return text.Number(v.Uint())
-	}
-	return text.Number(v.Int())
-}
 
 type badgeStyle struct{ class, symbol string }
 
