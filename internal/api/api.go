@@ -18,6 +18,7 @@ import (
 )
 
 const (
+	// Version is the version of the JSON's types.
 	Version = 2
 	// Path is the URL path of the JSON.
 	Path = "/api/v2/status"

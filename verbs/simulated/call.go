@@ -75,7 +75,7 @@ type countedFault struct {
 	errno syscall.Errno
 }
 
-// counts counts one more, and reports whether it is among those on which a fault acts.
+// counts counts another call or event, and reports whether a fault acts on it.
 func counts(seen *int, after, times int) bool {
 	*seen++
 	return *seen > after && (times == 0 || *seen <= after+times)

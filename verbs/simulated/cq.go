@@ -48,7 +48,7 @@ func (d *device) CreateCQ(attr verbs.CQInitAttr) (verbs.CQ, error) {
 	}
 	return create[verbs.CQ](&d.object, verb, Call{}, q, func(short int) *failure {
 		var f *failure
-		if q.entries, q.room, f = d.behaviour.cq(attr.Entries, attr.Vector, q.fields); f != nil {
+		if q.entries, q.room, f = d.cq(attr.Entries, attr.Vector, q.fields); f != nil {
 			return f
 		}
 		if short > 0 {

@@ -62,11 +62,11 @@ func (p *pd) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 			q.size.created = q.short(short)
 			q.size.real, q.size.queried = q.size.created, q.size.created
 		}
-		real := q.size.real
-		if f := hw.admit(&q.object, int(real.MaxSendWR)+int(real.MaxRecvWR), parents...); f != nil {
+		actual := q.size.real
+		if f := hw.admit(&q.object, int(actual.MaxSendWR)+int(actual.MaxRecvWR), parents...); f != nil {
 			return f
 		}
-		q.recvs = recvQueue{pd: q.pd, maxWR: real.MaxRecvWR, maxSGE: real.MaxRecvSGE}
+		q.recvs = recvQueue{pd: q.pd, maxWR: actual.MaxRecvWR, maxSGE: actual.MaxRecvSGE}
 		hw.lastQPN = (hw.lastQPN + 1) % (1<<24 - 1) // the largest one means multicast
 		q.number = hw.lastQPN
 		hw.qps[q.number] = q
