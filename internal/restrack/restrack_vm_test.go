@@ -124,9 +124,7 @@ func start(t testing.TB, name string, arguments ...string) *exec.Cmd {
 	t.Helper()
 	command := exec.Command(name, arguments...)
 	command.Stderr = os.Stderr
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, command.Start())
 	t.Cleanup(func() {
 		_ = command.Process.Kill()
 		_ = command.Wait()
@@ -149,10 +147,7 @@ func said(t *testing.T, line, key string) uint32 {
 	t.Helper()
 	for field := range strings.FieldsSeq(line) {
 		if value, ok := strings.CutPrefix(field, key+"="); ok {
-			number, err := strconv.ParseUint(value, 10, 32)
-			if err != nil {
-				t.Fatal(err)
-			}
+			number := running.Must(strconv.ParseUint(value, 10, 32))(t)
 			return uint32(number)
 		}
 	}
@@ -179,10 +174,7 @@ func within(t testing.TB, limit time.Duration) context.Context {
 
 func connect(t testing.TB) *Conn {
 	t.Helper()
-	conn, err := Dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := running.Must(Dial())(t)
 	t.Cleanup(func() {
 		if err := conn.Close(); err != nil {
 			t.Error(err)
@@ -194,10 +186,7 @@ func connect(t testing.TB) *Conn {
 // deviceIndex finds a device, which must be there.
 func deviceIndex(t testing.TB, conn *Conn, name string) uint32 {
 	t.Helper()
-	devices, err := conn.Devices(within(t, time.Minute))
-	if err != nil {
-		t.Fatal(err)
-	}
+	devices := running.Must(conn.Devices(within(t, time.Minute)))(t)
 	for _, device := range devices {
 		if device.Name == name {
 			return device.Index
@@ -278,10 +267,7 @@ func rest(t testing.TB) {
 func TestTablesAgreeWithRDMA(t *testing.T) {
 	conn := connect(t)
 	held := holdAll(t, conn)
-	devices, err := conn.Devices(within(t, time.Minute))
-	if err != nil {
-		t.Fatal(err)
-	}
+	devices := running.Must(conn.Devices(within(t, time.Minute)))(t)
 	if len(devices) < 2 {
 		t.Fatalf("devices: %v", devices)
 	}
@@ -317,14 +303,8 @@ func TestTablesAgreeWithRDMA(t *testing.T) {
 }
 
 func TestDevicesAgreeWithSysfs(t *testing.T) {
-	devices, err := connect(t).Devices(within(t, time.Minute))
-	if err != nil {
-		t.Fatal(err)
-	}
-	entries, err := os.ReadDir("/sys/class/infiniband")
-	if err != nil {
-		t.Fatal(err)
-	}
+	devices := running.Must(connect(t).Devices(within(t, time.Minute)))(t)
+	entries := running.Must(os.ReadDir("/sys/class/infiniband"))(t)
 	if len(entries) == 0 || len(devices) != len(entries) {
 		t.Errorf("%d devices, sysfs has %d", len(devices), len(entries))
 	}
@@ -507,10 +487,7 @@ func TestBrokenOff(t *testing.T) {
 
 // Nothing is waited for that does not come once the context has ended.
 func TestInterruptedWait(t *testing.T) {
-	s, err := dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := running.Must(dial())(t)
 	time.AfterFunc(50*time.Millisecond, s.Interrupt)
 	if n, err := s.Receive(make([]byte, 100)); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("%d, %v", n, err)
@@ -522,19 +499,11 @@ func TestInterruptedWait(t *testing.T) {
 
 // Another process can send to our socket if it has the right to.
 func TestForeignSender(t *testing.T) {
-	s, err := dial()
-	if err != nil {
-		t.Fatal(err)
-	}
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_RDMA)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := running.Must(dial())(t)
+	fd := running.Must(unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_RDMA))(t)
 	defer unix.Close(fd)
 	to := &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Pid: s.(*kernelsocket.Socket).PID()}
-	if err := unix.Sendto(fd, make([]byte, 64), 0, to); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, unix.Sendto(fd, make([]byte, 64), 0, to))
 	time.AfterFunc(200*time.Millisecond, s.Interrupt)
 	if n, err := s.Receive(make([]byte, 100)); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("received %d bytes from a process: %v", n, err)
@@ -567,30 +536,15 @@ func TestWithoutPrivileges(t *testing.T) {
 	conn := connect(t)
 	index := holdAll(t, conn)
 	// The folder of the test binary is closed to others.
-	self, err := os.Open("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := running.Must(os.Open("/proc/self/exe"))(t)
 	defer self.Close()
-	folder, err := os.MkdirTemp("/dev/shm", "restrack")
-	if err != nil {
-		t.Fatal(err)
-	}
+	folder := running.Must(os.MkdirTemp("/dev/shm", "restrack"))(t)
 	defer os.RemoveAll(folder)
-	if err := os.Chmod(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, os.Chmod(folder, 0o755))
 	program := filepath.Join(folder, "reader")
-	file, err := os.OpenFile(program, os.O_CREATE|os.O_WRONLY, 0o755)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(file, self); err != nil {
-		t.Fatal(err)
-	}
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
-	}
+	file := running.Must(os.OpenFile(program, os.O_CREATE|os.O_WRONLY, 0o755))(t)
+	running.Must(io.Copy(file, self))(t)
+	running.Check(t, file.Close())
 	nobody := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	got := read(t, program, "all", nobody)
 	if got.CapEff != "0000000000000000" {
@@ -634,18 +588,11 @@ func TestRecord(t *testing.T) {
 	}
 	holdAll(t, conn)
 	send(t)
-	if err := conn.drop(); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, conn.drop())
 	var name unix.Utsname
-	if err := unix.Uname(&name); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, unix.Uname(&name))
 	var b strings.Builder
-	version, err := exec.Command("rdma", "-V").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	version := running.Must(exec.Command("rdma", "-V").Output())(t)
 	fmt.Fprintf(&b, "# Replies of NETLINK_RDMA, recorded by TestRecord of restrack_vm_test.go,\n")
 	fmt.Fprintf(&b, "# and what %s printed at that time.\n", strings.TrimSpace(string(version)))
 	fmt.Fprintf(&b, "# Kernel: Linux %s, rdma_rxe. Held on rxe0: see holdAll there.\n", unix.ByteSliceToString(name.Release[:]))
@@ -663,18 +610,12 @@ func TestRecord(t *testing.T) {
 		t.Fatalf("devices: %v, %v", devices, err)
 	}
 	section(sectionName(commandDevice, 0))
-	if _, err := conn.NetnsMode(ctx); err != nil {
-		t.Fatal(err)
-	}
+	running.Must(conn.NetnsMode(ctx))(t)
 	section(sectionName(commandSystem, 0))
 	for _, device := range devices {
-		if _, err := conn.Summary(ctx, device.Index); err != nil {
-			t.Fatal(err)
-		}
+		running.Must(conn.Summary(ctx, device.Index))(t)
 		section(sectionName(commandSummary, device.Index))
-		if _, err := conn.Statistic(ctx, device.Index, 1); err != nil {
-			t.Fatal(err)
-		}
+		running.Must(conn.Statistic(ctx, device.Index, 1))(t)
 		section(sectionName(commandStatistic, device.Index))
 		for _, kind := range Types() {
 			objects := list(t, conn, device.Index, kind)
@@ -683,17 +624,12 @@ func TestRecord(t *testing.T) {
 				continue
 			}
 			id := objects[0].ID
-			if _, err := conn.Get(ctx, device.Index, kind, id); err != nil {
-				t.Fatal(err)
-			}
+			running.Must(conn.Get(ctx, device.Index, kind, id))(t)
 			section(sectionName(kind.table().command, device.Index, id))
 		}
 	}
 	for _, of := range []string{"statistic", "system"} {
-		out, err := exec.Command("rdma", "-j", of, "show").Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := running.Must(exec.Command("rdma", "-j", of, "show").Output())(t)
 		fmt.Fprintf(&b, "-- rdma %s show --\n%s\n", of, strings.TrimSpace(string(out)))
 	}
 	for _, kind := range Types() {
@@ -715,9 +651,7 @@ func send(t *testing.T) {
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		// It fails until the other listens.
 		if exec.Command(program[0], append(program[1:], "10.77.0.1")...).Run() == nil {
-			if err := <-ended; err != nil {
-				t.Fatal(err)
-			}
+			running.Check(t, <-ended)
 			return
 		}
 	}
@@ -735,17 +669,9 @@ func TestStatisticAgreesWithRDMA(t *testing.T) {
 		var counters []state.Counter
 		// Replies to packets are sent for a while after the last message.
 		for range 100 {
-			before, err := conn.Statistic(ctx, index, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			out, err := exec.Command("rdma", "-j", "statistic", "show", "link", device+"/1").Output()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if counters, err = conn.Statistic(ctx, index, 1); err != nil {
-				t.Fatal(err)
-			}
+			before := running.Must(conn.Statistic(ctx, index, 1))(t)
+			out := running.Must(exec.Command("rdma", "-j", "statistic", "show", "link", device+"/1").Output())(t)
+			counters = running.Must(conn.Statistic(ctx, index, 1))(t)
 			if !slices.Equal(before, counters) {
 				continue
 			}
@@ -776,10 +702,7 @@ func TestStatisticAgreesWithRDMA(t *testing.T) {
 	if _, err := conn.Statistic(ctx, 12345, 1); !errors.Is(err, syscall.ENODEV) {
 		t.Errorf("no device: %v", err)
 	}
-	out, err := exec.Command("rdma", "system", "show").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := running.Must(exec.Command("rdma", "system", "show").Output())(t)
 	if mode, err := conn.NetnsMode(ctx); err != nil || !strings.HasPrefix(string(out), "netns "+mode+" ") {
 		t.Errorf("%q, %v: rdma(8) has %q", mode, err, out)
 	}

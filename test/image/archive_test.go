@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/running"
 )
 
 // patience is how long a test waits for what must happen at some time. It is no
@@ -73,31 +75,22 @@ type archive struct {
 func read(t *testing.T) *archive {
 	t.Helper()
 	files := make(map[string][]byte)
-	file, err := os.Open(built(t, "rdma_exporter.tar"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := running.Must(os.Open(built(t, "rdma_exporter.tar")))(t)
 	defer func() { _ = file.Close() }()
 	for r := tar.NewReader(file); ; {
 		header, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if files[header.Name], err = io.ReadAll(r); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, err)
+		files[header.Name] = running.Must(io.ReadAll(r))(t)
 	}
 	var manifests []manifest
 	if err := json.Unmarshal(files["manifest.json"], &manifests); err != nil || len(manifests) != 1 {
 		t.Fatalf("the manifest is %s (%v)", files["manifest.json"], err)
 	}
 	a := &archive{manifest: manifests[0], raw: files[manifests[0].Config]}
-	if err := json.Unmarshal(a.raw, &a.configuration); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, json.Unmarshal(a.raw, &a.configuration))
 	for _, name := range a.manifest.Layers {
 		a.layers = append(a.layers, files[name])
 	}

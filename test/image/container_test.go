@@ -137,9 +137,7 @@ func plainMetrics(t *testing.T) map[string]*dto.MetricFamily {
 	cmd := exec.Command(program(t, "RDMA_EXPORTER_BINARY"), append([]string{"--web.listen-address=" + address}, flags...)...)
 	var log bytes.Buffer
 	cmd.Stderr = &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, cmd.Start())
 	m := settled(t, address)
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	if err := cmd.Wait(); err != nil {
@@ -231,20 +229,14 @@ func healthcheck(t *testing.T, test []string) []string {
 	if len(test) < 2 || test[0] != "CMD" {
 		t.Fatalf("the image is checked by %q, want a command", test)
 	}
-	check, err := json.Marshal(append(slices.Clone(test[1:]), checkTimeout))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check := running.Must(json.Marshal(append(slices.Clone(test[1:]), checkTimeout)))(t)
 	return []string{"--health-cmd=" + string(check), "--health-timeout=2m"}
 }
 
 // hardened makes sure that the container runs as it should.
 func (c *container) hardened(t *testing.T) {
 	t.Helper()
-	status, err := os.ReadFile("/proc/" + c.pid + "/status")
-	if err != nil {
-		t.Fatal(err)
-	}
+	status := running.Must(os.ReadFile("/proc/" + c.pid + "/status"))(t)
 	for _, line := range []string{
 		`Uid:\t65534\t65534\t65534\t65534`, `Gid:\t65534\t65534\t65534\t65534`, `CapInh:\t0+`, `CapPrm:\t0+`,
 		`CapEff:\t0+`, `CapBnd:\t0+`, `CapAmb:\t0+`, `NoNewPrivs:\t1`, `Seccomp:\t2`,
@@ -253,10 +245,7 @@ func (c *container) hardened(t *testing.T) {
 			t.Errorf("its status is not %s:\n%s", line, status)
 		}
 	}
-	mounts, err := os.ReadFile("/proc/" + c.pid + "/mounts")
-	if err != nil {
-		t.Fatal(err)
-	}
+	mounts := running.Must(os.ReadFile("/proc/" + c.pid + "/mounts"))(t)
 	if !regexp.MustCompile(`(?m)^\S+ / \S+ ro[, ]`).Match(mounts) {
 		t.Errorf("its root is not read-only:\n%s", mounts)
 	}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"rdma_exporter/test/golden"
+	"rdma_exporter/test/running"
 )
 
 const (
@@ -30,10 +31,7 @@ const (
 // version is that of the repository.
 func version(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "VERSION"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := running.Must(os.ReadFile(filepath.Join("..", "..", "VERSION")))(t)
 	return strings.TrimSpace(string(text))
 }
 
@@ -42,12 +40,8 @@ func compressed(t *testing.T, layer []byte) int {
 	t.Helper()
 	var zipped bytes.Buffer
 	w := gzip.NewWriter(&zipped)
-	if _, err := w.Write(layer); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	running.Must(w.Write(layer))(t)
+	running.Check(t, w.Close())
 	return zipped.Len()
 }
 
@@ -100,17 +94,11 @@ func TestImageConfiguration(t *testing.T) {
 // The packages that files of the image are from, by name: versions change with Debian.
 func TestImagePackages(t *testing.T) {
 	root := built(t, "rootfs")
-	entries, err := os.ReadDir(filepath.Join(root, "var/lib/dpkg/status.d"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := running.Must(os.ReadDir(filepath.Join(root, "var/lib/dpkg/status.d")))(t)
 	var names strings.Builder
 	for _, e := range entries {
 		names.WriteString(e.Name() + "\n")
-		text, err := os.ReadFile(filepath.Join(root, "var/lib/dpkg/status.d", e.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := running.Must(os.ReadFile(filepath.Join(root, "var/lib/dpkg/status.d", e.Name())))(t)
 		for _, field := range []string{"Package: " + e.Name(), "Status: install ok installed", "Architecture: ", "Version: "} {
 			if !strings.Contains("\n"+string(text), "\n"+field) {
 				t.Errorf("what a scanner reads of %s has no %q:\n%s", e.Name(), field, text)
@@ -165,9 +153,7 @@ func TestImageFiles(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, err)
 	if !slices.Equal(programs, []string{"/usr/bin/rdma_exporter"}) {
 		t.Errorf("the programs are %q", programs)
 	}
@@ -176,10 +162,7 @@ func TestImageFiles(t *testing.T) {
 // The licences of what was compiled into the program are there.
 func TestImageLicences(t *testing.T) {
 	root := built(t, "rootfs")
-	text, err := exec.Command("go", "version", "-m", filepath.Join(root, "usr/bin/rdma_exporter")).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := running.Must(exec.Command("go", "version", "-m", filepath.Join(root, "usr/bin/rdma_exporter")).Output())(t)
 	doc := filepath.Join(root, "usr/share/doc/rdma_exporter")
 	folders := []string{doc, filepath.Join(doc, "go")}
 	for _, m := range regexp.MustCompile(`(?m)^\tdep\t(\S+)\t`).FindAllSubmatch(text, -1) {
@@ -199,18 +182,12 @@ func TestImageLicences(t *testing.T) {
 // Every provider that a driver file names is there, with all libraries that it needs.
 func TestImageProviders(t *testing.T) {
 	root := built(t, "rootfs")
-	drivers, err := filepath.Glob(filepath.Join(root, "etc/libibverbs.d/*.driver"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	drivers := running.Must(filepath.Glob(filepath.Join(root, "etc/libibverbs.d/*.driver")))(t)
 	if len(drivers) < 10 {
 		t.Errorf("there are only %d", len(drivers))
 	}
 	for _, driver := range drivers {
-		text, err := os.ReadFile(driver)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := running.Must(os.ReadFile(driver))(t)
 		name := strings.TrimSpace(strings.TrimPrefix(string(text), "driver "))
 		files, _ := filepath.Glob(filepath.Join(root, "usr/lib/*/libibverbs/lib"+name+"-rdmav*.so"))
 		if len(files) != 1 {

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/running"
 )
 
 // inside runs a command with the file system of the image as its root, which is
@@ -52,13 +54,8 @@ func TestImageRuns(t *testing.T) {
 	cmd := command(ctx, t, "--provider=simulated", "--web.listen-address=127.0.0.1:0")
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = patience
-	log, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	log := running.Must(cmd.StderrPipe())(t)
+	running.Check(t, cmd.Start())
 	address, said := listening(log)
 	if address == "" {
 		t.Fatalf("it ended without listening: %v\n%s", cmd.Wait(), said)
@@ -82,10 +79,7 @@ func TestImageRuns(t *testing.T) {
 			time.Sleep(50 * time.Millisecond)
 		}
 	}
-	status, err := os.ReadFile("/proc/" + pid(t, cmd) + "/status")
-	if err != nil {
-		t.Fatal(err)
-	}
+	status := running.Must(os.ReadFile("/proc/" + pid(t, cmd) + "/status"))(t)
 	for _, line := range []string{`Uid:\t65534\t65534\t65534\t65534`, `Gid:\t65534\t65534\t65534\t65534`, `Groups:\t ?`, `CapPrm:\t0+`, `CapEff:\t0+`} {
 		if !regexp.MustCompile(`(?m)^` + line + `$`).Match(status) {
 			t.Errorf("its status is not %s:\n%s", line, status)
@@ -140,14 +134,8 @@ func listening(log io.Reader) (address, said string) {
 // scrape returns the metrics.
 func scrape(ctx context.Context, t *testing.T, address string) string {
 	t.Helper()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := new(http.Client).Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := running.Must(http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil))(t)
+	response := running.Must(new(http.Client).Do(request))(t)
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != http.StatusOK {

@@ -24,6 +24,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"rdma_exporter/test/running"
 )
 
 // repository is where the module's root is.
@@ -77,10 +79,7 @@ func chart(t *testing.T) string {
 
 func read(t *testing.T, name string) string {
 	t.Helper()
-	b, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := running.Must(os.ReadFile(name))(t)
 	return string(b)
 }
 
@@ -100,17 +99,11 @@ func TestFilesAndChecksums(t *testing.T) {
 			"rdma_exporter-"+version(t)+".linux-"+arch+".cdx.json")
 	}
 	slices.Sort(want)
-	entries, err := os.ReadDir(file(t, ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := running.Must(os.ReadDir(file(t, "")))(t)
 	var got []string
 	for _, e := range entries {
 		got = append(got, e.Name())
-		info, err := e.Info()
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := running.Must(e.Info())(t)
 		t.Logf("%9d %s", info.Size(), e.Name())
 	}
 	if !slices.Equal(got, want) {
@@ -138,31 +131,21 @@ func TestFilesAndChecksums(t *testing.T) {
 // tell is an error: who made it, and where.
 func unpacked(t *testing.T, archive string) (files map[string][]byte, modes []string) {
 	t.Helper()
-	in, err := os.Open(archive)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := running.Must(os.Open(archive))(t)
 	defer func() { _ = in.Close() }()
-	zipped, err := gzip.NewReader(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	zipped := running.Must(gzip.NewReader(in))(t)
 	files = make(map[string][]byte)
 	for r := tar.NewReader(zipped); ; {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			return files, modes
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, err)
 		if h.Uid != 0 || h.Gid != 0 || h.Uname != "" || strings.HasPrefix(h.Name, "/") || h.Mode&0o022 != 0 {
 			t.Errorf("%s: %s of %d:%d (%q) with mode %o", archive, h.Name, h.Uid, h.Gid, h.Uname, h.Mode)
 		}
 		if h.Typeflag == tar.TypeReg {
-			if files[h.Name], err = io.ReadAll(r); err != nil {
-				t.Fatal(err)
-			}
+			files[h.Name] = running.Must(io.ReadAll(r))(t)
 			modes = append(modes, fmt.Sprintf("%04o %s", h.Mode, h.Name))
 		}
 	}
@@ -184,10 +167,7 @@ func TestTarballs(t *testing.T) {
 				t.Errorf("%s lacks %q: %v", arch, want, lists[arch])
 			}
 		}
-		program, err := elf.NewFile(bytes.NewReader(files[folder+"rdma_exporter"]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		program := running.Must(elf.NewFile(bytes.NewReader(files[folder+"rdma_exporter"])))(t)
 		if libraries, err := program.ImportedLibraries(); err != nil || program.Machine != machine || !slices.Contains(libraries, "libibverbs.so.1") {
 			t.Errorf("the program for %s is of %v and needs %v (%v)", arch, program.Machine, libraries, err)
 		}
@@ -196,9 +176,7 @@ func TestTarballs(t *testing.T) {
 		}
 		if arch == "amd64" {
 			page := filepath.Join(t.TempDir(), "rdma_exporter.1")
-			if err := os.WriteFile(page, files[folder+"rdma_exporter.1"], 0o644); err != nil {
-				t.Fatal(err)
-			}
+			running.Check(t, os.WriteFile(page, files[folder+"rdma_exporter.1"], 0o644))
 			// Bold letters are struck twice.
 			if said := regexp.MustCompile(".\b").ReplaceAllString(output(t, "mandoc", "-T", "utf8", page), ""); !strings.Contains(said, "probe.interval") {
 				t.Errorf("the manual page is\n%s", said)
@@ -255,13 +233,9 @@ func TestInstall(t *testing.T) {
 	}
 	install := func(deb string) string {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(root, "new.deb"), []byte(read(t, deb)), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, os.WriteFile(filepath.Join(root, "new.deb"), []byte(read(t, deb)), 0o644))
 		inside("dpkg", "--install", "/new.deb")
-		if err := os.Remove(filepath.Join(root, "new.deb")); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, os.Remove(filepath.Join(root, "new.deb")))
 		return inside("dpkg-query", "--show", "--showformat", "${Status} ${Version}", "rdma-exporter")
 	}
 	untouched := inside("find", "/usr", "/etc", "-not", "-name", "*ld.so.cache")
@@ -272,9 +246,7 @@ func TestInstall(t *testing.T) {
 	}
 	const edited = "ARGS=--log.level=debug\n"
 	settings := filepath.Join(root, "etc/default/rdma_exporter")
-	if err := os.WriteFile(settings, []byte(edited), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, os.WriteFile(settings, []byte(edited), 0o644))
 	if got := install(deb(t, "amd64")); got != "install ok installed "+version(t) {
 		t.Errorf("after the upgrade it is %q", got)
 	}
@@ -373,22 +345,15 @@ func TestChart(t *testing.T) {
 func TestImage(t *testing.T) {
 	archive := file(t, "rdma_exporter-"+version(t)+".linux-amd64.oci.tar")
 	blobs := make(map[string][]byte)
-	in, err := os.Open(archive)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := running.Must(os.Open(archive))(t)
 	defer func() { _ = in.Close() }()
 	for r := tar.NewReader(bufio.NewReader(in)); ; {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if blobs[h.Name], err = io.ReadAll(r); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, err)
+		blobs[h.Name] = running.Must(io.ReadAll(r))(t)
 	}
 	type reference struct{ Digest string }
 	// blob reads what a digest names, which it has to have.
@@ -399,9 +364,7 @@ func TestImage(t *testing.T) {
 			t.Fatalf("there is no blob %s", r.Digest)
 		}
 		if to != nil {
-			if err := json.Unmarshal(text, to); err != nil {
-				t.Fatal(err)
-			}
+			running.Check(t, json.Unmarshal(text, to))
 		}
 	}
 	var index struct{ Manifests []reference }

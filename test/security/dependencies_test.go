@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"rdma_exporter/test/golden"
+	"rdma_exporter/test/running"
 )
 
 const (
@@ -57,9 +58,7 @@ func list(t *testing.T, args ...string) []pkg {
 		if errors.Is(err, io.EOF) {
 			return packages
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, err)
 		packages = append(packages, p)
 	}
 }
@@ -73,10 +72,7 @@ func exporter(t *testing.T) []pkg {
 // tags returns all build tags of this module from the Makefile, with commas between.
 func tags(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := running.Must(os.ReadFile(filepath.Join(root, "Makefile")))(t)
 	line := regexp.MustCompile(`(?m)^tags := (\S+)$`).FindSubmatch(text)
 	if line == nil {
 		t.Fatal("the Makefile has no line that begins with \"tags := \"")
@@ -98,9 +94,7 @@ func dependOnSource(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, err)
 }
 
 // modules returns the modules of packages without this one, and the paths of those that this one
@@ -208,10 +202,7 @@ func TestModules(t *testing.T) {
 	}
 	tests, _ := modules(list(t, "-test", "-tags", tags(t), "./..."))
 	maps.DeleteFunc(tests, func(path string, _ module) bool { return of[path].Path != "" })
-	b, err := os.ReadFile(document)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := running.Must(os.ReadFile(document))(t)
 	golden.CheckPart(t, document, begin, end, "\nIn the exporter:\n\n"+byLicence(t, of)+"\nIn tests only:\n\n"+byLicence(t, tests)+"\n")
 
 	var explained []string
@@ -256,9 +247,7 @@ func TestLicencesIn(t *testing.T) {
 		t.Errorf("without a file: %q", got)
 	}
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "COPYING"), []byte(mpl), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, os.WriteFile(filepath.Join(dir, "COPYING"), []byte(mpl), 0o600))
 	if got, err := licence(module{Path: "x", Dir: dir}); err == nil {
 		t.Errorf("of an unknown one: %q", got)
 	}

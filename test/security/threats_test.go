@@ -8,15 +8,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"rdma_exporter/test/running"
 )
 
 // TestThreats makes sure that each test that SECURITY.md names is there, and that it
 // names each fuzz test.
 func TestThreats(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "SECURITY.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := running.Must(os.ReadFile(filepath.Join(root, "SECURITY.md")))(t)
 	told := regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w*)`").FindAllStringSubmatch(string(text), -1)
 	if len(told) < 10 {
 		t.Fatalf("SECURITY.md names %d tests", len(told))
@@ -55,8 +54,6 @@ func tests(t *testing.T) []string {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, err)
 	return names
 }

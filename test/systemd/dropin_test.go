@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"rdma_exporter/test/running"
 )
 
 // Where only a group may use the devices, the exporter needs to be in it.
@@ -26,18 +28,11 @@ func TestGroup(t *testing.T) {
 	if err != nil || len(nodes) == 0 {
 		t.Fatalf("no nodes: %v", err)
 	}
-	number, err := strconv.Atoi(gid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	number := running.Must(strconv.Atoi(gid))(t)
 	for _, node := range nodes {
 		set := func(gid int, mode os.FileMode) {
-			if err := os.Chown(node, 0, gid); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Chmod(node, mode); err != nil {
-				t.Fatal(err)
-			}
+			running.Check(t, os.Chown(node, 0, gid))
+			running.Check(t, os.Chmod(node, mode))
 		}
 		t.Cleanup(func() { set(0, 0o666) })
 		set(number, 0o660)
@@ -75,17 +70,13 @@ func TestRawPacket(t *testing.T) {
 // Files that only root can read are handed over.
 func TestTLS(t *testing.T) {
 	dir := "/etc/rdma_exporter"
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, os.MkdirAll(dir, 0o700))
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	run(t, "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30",
 		"-subj", "/CN=localhost", "-keyout", dir+"/tls.key", "-out", dir+"/tls.crt")
 	write(t, dir+"/web.yaml", "tls_server_config:\n  cert_file: tls.crt\n  key_file: tls.key\n")
 	for _, name := range []string{"tls.key", "web.yaml"} {
-		if err := os.Chmod(filepath.Join(dir, name), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, os.Chmod(filepath.Join(dir, name), 0o600))
 	}
 	configure(t, quick+" --web.config.file=/run/credentials/rdma_exporter.service/web.yaml")
 	dropIn(t, "tls.conf", example(t, "tls.conf"))

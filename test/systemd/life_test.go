@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/running"
 )
 
 // busy has a child at work whenever somebody looks.
@@ -143,9 +145,7 @@ func TestSocket(t *testing.T) {
 		t.Fatalf("the service is %s before anybody asked", state)
 	}
 	// The first request starts the service, and is answered.
-	if _, err := get("http://" + address + "/-/healthy"); err != nil {
-		t.Fatal(err)
-	}
+	running.Must(get("http://" + address + "/-/healthy"))(t)
 	if state := property(t, "ActiveState"); state != "active" {
 		t.Errorf("the service is %s", state)
 	}

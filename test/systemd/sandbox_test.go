@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/running"
 )
 
 // plain is the exporter as root, without any of the service's settings.
@@ -140,10 +142,7 @@ func subjects(s samples) []string {
 
 func read(t testing.TB, file string) string {
 	t.Helper()
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := running.Must(os.ReadFile(file))(t)
 	return string(b)
 }
 

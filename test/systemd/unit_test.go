@@ -79,10 +79,7 @@ func dropIn(t testing.TB, name, text string) {
 // example is a drop-in as it was installed.
 func example(t testing.TB, name string) string {
 	t.Helper()
-	b, err := os.ReadFile("/usr/share/rdma_exporter/examples/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := running.Must(os.ReadFile("/usr/share/rdma_exporter/examples/" + name))(t)
 	return string(b)
 }
 
@@ -94,12 +91,8 @@ func write(t testing.TB, path, text string) {
 		t.Fatal(err)
 	}
 	missing := err != nil
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	running.Check(t, os.WriteFile(path, []byte(text), 0o644))
 	t.Cleanup(func() {
 		if missing {
 			_ = os.Remove(path)

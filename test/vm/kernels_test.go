@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"rdma_exporter/test/running"
 )
 
 // TestProviders runs this machine's RDMA libraries, and those of the newest
@@ -32,10 +34,7 @@ func TestProviders(t *testing.T) {
 
 // TestSiw boots two kernels, one by one.
 func TestSiw(t *testing.T) {
-	release, err := exec.CommandContext(t.Context(), "bash", "-c", `. /etc/os-release && echo -n "$VERSION_CODENAME"`).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	release := running.Must(exec.CommandContext(t.Context(), "bash", "-c", `. /etc/os-release && echo -n "$VERSION_CODENAME"`).Output())(t)
 	r := newRunner(t)
 	seen := map[string]string{}
 	for _, options := range [][]string{{"--siw"}, {"--siw", "--kernel", string(release) + "-backports"}} {

@@ -38,29 +38,17 @@ type runner struct {
 
 func newRunner(t *testing.T) runner {
 	t.Helper()
-	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	here := running.Must(os.Getwd())(t)
 	checkout := filepath.Join(t.TempDir(), "a 'checkout', with spaces")
 	r := runner{path: filepath.Join(checkout, "test", "vm", "run"), temp: filepath.Join(t.TempDir(), "tmp, too")}
 	for _, dir := range []string{filepath.Dir(r.path), filepath.Join(checkout, "tools"), r.temp} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, os.MkdirAll(dir, 0o755))
 	}
 	for _, name := range []string{"test/vm/run", "test/vm/setup", "test/vm/init", "test/vm/guest", "tools/packages", "tools/lib.sh"} {
-		data, err := os.ReadFile(filepath.Join(here, "..", "..", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(checkout, name), data, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		data := running.Must(os.ReadFile(filepath.Join(here, "..", "..", name)))(t)
+		running.Check(t, os.WriteFile(filepath.Join(checkout, name), data, 0o755))
 	}
-	if err := os.Symlink(filepath.Join(here, "..", "..", ".cache"), filepath.Join(checkout, ".cache")); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, os.Symlink(filepath.Join(here, "..", "..", ".cache"), filepath.Join(checkout, ".cache")))
 	// Messages of a build would be on stderr, where no test expects them.
 	if out, err := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(r.path), "setup")).CombinedOutput(); err != nil {
 		t.Fatalf("setup: %v\n%s", err, out)
@@ -124,10 +112,7 @@ func (r runner) checkClean(t *testing.T) {
 func (r runner) machines(t *testing.T) []string {
 	t.Helper()
 	var pids []string
-	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
+	paths := running.Must(filepath.Glob("/proc/[0-9]*/cmdline"))(t)
 	for _, path := range paths {
 		line, err := os.ReadFile(path)
 		if err == nil && bytes.Contains(line, []byte("qemu-system")) &&
@@ -200,12 +185,8 @@ func TestOutputIsExact(t *testing.T) {
 	var want [2][]byte
 	for i, name := range []string{"stdout", "stderr"} {
 		want[i] = make([]byte, 1<<20+i*4711+13)
-		if _, err := source.Read(want[i]); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), want[i], 0o644); err != nil {
-			t.Fatal(err)
-		}
+		running.Must(source.Read(want[i]))(t)
+		running.Check(t, os.WriteFile(filepath.Join(dir, name), want[i], 0o644))
 	}
 	// What still runs when the command ends must not hold up the end.
 	got := r.run(t, "--quiet", "--no-devices", "bash", "-c", `cd "$1" && cat stdout && cat stderr >/dev/stderr; sleep 1000 &`, "-", dir)
@@ -227,12 +208,8 @@ func TestArgumentsEnvironmentAndDirectoryArePassed(t *testing.T) {
 	// A path with a = must not be taken for an assignment.
 	program := filepath.Join(dir, "print=everything")
 	script := "#!/bin/bash\nprintf '%s\\0' \"$@\"\ncat /proc/$$/environ\npwd -P\necho \"$UID\"; cat\n"
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(program, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, os.Mkdir(dir, 0o755))
+	running.Check(t, os.WriteFile(program, []byte(script), 0o755))
 
 	var stdout, stderr bytes.Buffer
 	cmd := r.command(t, append([]string{"--no-devices", "./print=everything"}, values...)...)
@@ -323,13 +300,9 @@ MODULE_LICENSE("GPL");
 func (r runner) writeAdapters(t *testing.T, source string) {
 	t.Helper()
 	dir := filepath.Join(filepath.Dir(r.path), "..", "adapters")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, os.MkdirAll(dir, 0o755))
 	for name, content := range map[string]string{"Kbuild": "obj-m := paper.o\n", "paper.c": source} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644))
 	}
 }
 
@@ -377,10 +350,7 @@ func TestAdaptersThatFail(t *testing.T) {
 // folder for those of the same kernel.
 func TestHostModules(t *testing.T) {
 	r := newRunner(t)
-	release, err := os.ReadFile(filepath.Join(filepath.Dir(r.path), "../../.cache/vm/kernel/release"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	release := running.Must(os.ReadFile(filepath.Join(filepath.Dir(r.path), "../../.cache/vm/kernel/release")))(t)
 	folder := filepath.Join("/lib/modules", strings.TrimSpace(string(release)))
 	switch err := os.MkdirAll(filepath.Dir(folder), 0o755); {
 	case errors.Is(err, os.ErrPermission):
@@ -437,10 +407,7 @@ func TestMachineDies(t *testing.T) {
 }
 
 func TestQEMUFails(t *testing.T) {
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := running.Must(net.Listen("tcp4", "127.0.0.1:0"))(t)
 	defer listener.Close()
 	r := newRunner(t)
 	port := listener.Addr().(*net.TCPAddr).Port
@@ -456,13 +423,8 @@ func (r runner) start(t *testing.T, args ...string) (*exec.Cmd, *bufio.Reader) {
 	t.Helper()
 	cmd := r.command(t, args...)
 	cmd.Stderr = os.Stderr
-	pipe, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	pipe := running.Must(cmd.StdoutPipe())(t)
+	running.Check(t, cmd.Start())
 	stdout := bufio.NewReader(pipe)
 	if line, err := stdout.ReadString('\n'); line != "ready\n" {
 		t.Fatalf("first line %q, %v; want ready", line, err)
@@ -479,9 +441,7 @@ func TestSignalsArePassedOn(t *testing.T) {
 		t.Run(signal.name, func(t *testing.T) {
 			cmd, stdout := r.start(t, "--no-devices", "bash", "-c",
 				`trap 'echo got $1; exit 7' $1; echo ready; while :; do sleep 0.1; done`, "-", signal.name)
-			if err := cmd.Process.Signal(signal.value); err != nil {
-				t.Fatal(err)
-			}
+			running.Check(t, cmd.Process.Signal(signal.value))
 			rest, err := io.ReadAll(stdout)
 			if want := "got " + signal.name + "\n"; string(rest) != want || err != nil {
 				t.Errorf("then %q, %v; want %q", rest, err, want)
@@ -497,9 +457,7 @@ func TestSignalsArePassedOn(t *testing.T) {
 func TestSignalThatIsIgnoredEndsTheMachine(t *testing.T) {
 	r := newRunner(t)
 	cmd, stdout := r.start(t, "--no-devices", "bash", "-c", `trap '' TERM; echo ready; sleep 1000`)
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, cmd.Process.Signal(syscall.SIGTERM))
 	_, _ = io.Copy(io.Discard, stdout)
 	if status := statusOf(t, cmd.Wait()); status != 128+int(syscall.SIGTERM) {
 		t.Errorf("status %d, want 143", status)
@@ -513,9 +471,7 @@ func TestKilledRunnerLeavesNoMachine(t *testing.T) {
 	if len(r.machines(t)) == 0 {
 		t.Fatal("no QEMU process runs")
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, cmd.Process.Kill())
 	_, _ = io.Copy(io.Discard, stdout)
 	_ = cmd.Wait()
 	running.Eventually(t, "QEMU has ended, as the runner has", func() bool { return len(r.machines(t)) == 0 })
@@ -525,16 +481,9 @@ func TestKilledRunnerLeavesNoMachine(t *testing.T) {
 func TestUnreadOutputEndsTheCommand(t *testing.T) {
 	r := newRunner(t)
 	cmd := r.command(t, "--quiet", "--no-devices", "yes")
-	pipe, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.ReadFull(pipe, make([]byte, 2)); err != nil {
-		t.Fatal(err)
-	}
+	pipe := running.Must(cmd.StdoutPipe())(t)
+	running.Check(t, cmd.Start())
+	running.Must(io.ReadFull(pipe, make([]byte, 2)))(t)
 	pipe.Close()
 	if status := statusOf(t, cmd.Wait()); status != 128+int(syscall.SIGPIPE) {
 		t.Errorf("status %d, want 141", status)
@@ -543,33 +492,23 @@ func TestUnreadOutputEndsTheCommand(t *testing.T) {
 }
 
 func TestForward(t *testing.T) {
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := running.Must(net.Listen("tcp4", "127.0.0.1:0"))(t)
 	port := strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
 	listener.Close()
 
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "page"), []byte("served from inside\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, os.WriteFile(filepath.Join(dir, "page"), []byte("served from inside\n"), 0o644))
 	r := newRunner(t)
 	cmd, _ := r.start(t, "--no-devices", "--forward", port+":8080", "bash", "-c",
 		`busybox httpd -p 8080 -h "$1"; echo ready; sleep 1000`, "-", dir)
 	client := http.Client{Timeout: running.Patience}
-	response, err := client.Get("http://127.0.0.1:" + port + "/page")
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := running.Must(client.Get("http://127.0.0.1:" + port + "/page"))(t)
 	body, err := io.ReadAll(response.Body)
 	response.Body.Close()
 	if err != nil || string(body) != "served from inside\n" {
 		t.Errorf("%q, %v", body, err)
 	}
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, cmd.Process.Signal(syscall.SIGTERM))
 	if status := statusOf(t, cmd.Wait()); status != 128+int(syscall.SIGTERM) {
 		t.Errorf("status %d, want 143", status)
 	}
@@ -589,20 +528,14 @@ import (
 )
 
 func TestInside(t *testing.T) {
-	if _, err := os.Stat("/sys/class/infiniband/rxe0"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat("inside_test.go"); err != nil {
-		t.Fatal(err)
-	}
+	running.Must(os.Stat("/sys/class/infiniband/rxe0"))(t)
+	running.Must(os.Stat("inside_test.go"))(t)
 }
 
 func TestFails(t *testing.T) { t.Error("as it should") }
 `,
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644))
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), running.Patience)
 	defer cancel()

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"rdma_exporter/test/running"
 )
 
 // shell returns a command that finds the installed exporter in its PATH, and has a
@@ -82,19 +84,13 @@ func TestFish(t *testing.T) {
 
 func TestZsh(t *testing.T) {
 	p := installed(t)
-	driver, err := filepath.Abs("testdata/complete.zsh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	driver := running.Must(filepath.Abs("testdata/complete.zsh"))(t)
 	for _, q := range questions {
 		t.Run(strings.Join(q.words, " "), func(t *testing.T) {
 			line := "rdma_exporter " + strings.Join(q.words, " ")
 			file := filepath.Join(t.TempDir(), "line")
 			output(t, shell(t, p, "zsh", "-f", driver, filepath.Join(p.dest, "usr/share/zsh/vendor-completions"), line, file))
-			got, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := running.Must(os.ReadFile(file))(t)
 			// What is common to all that it may become is filled in.
 			want := strings.Join(q.words[:len(q.words)-1], " ")
 			want = strings.TrimSpace("rdma_exporter "+want) + " " + common(q.want)

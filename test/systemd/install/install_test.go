@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"rdma_exporter/test/links"
+	"rdma_exporter/test/running"
 )
 
 const environment = "/etc/default/rdma_exporter"
@@ -88,15 +89,9 @@ func TestLinks(t *testing.T) {
 
 // The packages ask for the libraries that the program asks for.
 func TestDependencies(t *testing.T) {
-	binary, err := elf.Open(exporter)
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := running.Must(elf.Open(exporter))(t)
 	defer func() { _ = binary.Close() }()
-	symbols, err := binary.ImportedSymbols()
-	if err != nil {
-		t.Fatal(err)
-	}
+	symbols := running.Must(binary.ImportedSymbols())(t)
 	requires := strings.Fields(output(t, exec.CommandContext(t.Context(), "rpm", "-qp", "--requires", rpm)))
 	depends := output(t, exec.CommandContext(t.Context(), "dpkg-deb", "--field", deb, "Depends"))
 	newest := make(map[string]string) // of each library
@@ -202,9 +197,7 @@ func TestRPM(t *testing.T) {
 		t.Errorf("after an upgrade the environment file that was edited is %q", got)
 	}
 	rpmIn("--erase", "rdma-exporter")
-	if err := os.RemoveAll(filepath.Join(p.dest, database)); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, os.RemoveAll(filepath.Join(p.dest, database)))
 	if got := p.files(t); !slices.Equal(got, []string{"0644 " + environment + ".rpmsave"}) || p.read(t, environment+".rpmsave") != edited {
 		t.Errorf("left when it was removed: %v", got)
 	}

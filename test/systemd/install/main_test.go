@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"rdma_exporter/test/running"
 )
 
 // repository is where the module's root is.
@@ -61,13 +63,9 @@ func folder(t *testing.T) place {
 	t.Helper()
 	p := place{dest: filepath.Join(t.TempDir(), "it's a 'root', with spaces"), database: t.TempDir()}
 	for _, dir := range []string{p.dest, filepath.Join(p.database, "info"), filepath.Join(p.database, "updates")} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, os.MkdirAll(dir, 0o755))
 	}
-	if err := os.WriteFile(filepath.Join(p.database, "status"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, os.WriteFile(filepath.Join(p.database, "status"), nil, 0o644))
 	return p
 }
 
@@ -116,25 +114,18 @@ func (p place) files(t *testing.T) []string {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, err)
 	slices.Sort(list)
 	return list
 }
 
 func (p place) read(t *testing.T, name string) string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(p.dest, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := running.Must(os.ReadFile(filepath.Join(p.dest, name)))(t)
 	return string(b)
 }
 
 func (p place) write(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(p.dest, name), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, os.WriteFile(filepath.Join(p.dest, name), []byte(text), 0o644))
 }

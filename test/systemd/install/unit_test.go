@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"rdma_exporter/test/running"
 )
 
 // analyser is the program of systemd that rates units.
@@ -29,12 +31,8 @@ func analyse(t *testing.T, p place, dropIns []string, args ...string) string {
 		copies["rdma_exporter.service.d/"+name] = p.read(t, "usr/share/rdma_exporter/examples/"+name)
 	}
 	for name, text := range copies {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
+		running.Check(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	cmd := exec.CommandContext(t.Context(), analyser, args...)
 	cmd.Dir = dir
@@ -83,10 +81,7 @@ func TestExposure(t *testing.T) {
 			t.Fatalf("with %v, no figure:\n%s", c.dropIns, said)
 		}
 		t.Logf("with %v: %s", c.dropIns, figure[0])
-		level, err := strconv.ParseFloat(figure[1], 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		level := running.Must(strconv.ParseFloat(figure[1], 64))(t)
 		if c.dropIns == nil {
 			for line := range strings.Lines(said) {
 				if strings.HasPrefix(line, "✗") || strings.HasPrefix(line, "→") {
