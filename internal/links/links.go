@@ -1,10 +1,10 @@
-// Package links watches the network devices of a network namespace over rtnetlink: whether
-// their links are up, and how often their carriers came and went. It needs no privilege,
-// changes nothing, and asks the kernel for nothing.
+// Package links listens to rtnetlink for changes of the network devices of a network
+// namespace. It needs no privilege, changes nothing, and asks the kernel for nothing.
 package links
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"syscall"
@@ -12,8 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdma_exporter/internal/kernelsocket"
-	"rdma_exporter/internal/state"
 )
+
+// ErrMalformed is matched by the errors of messages that cannot be what they should be.
+var ErrMalformed = errors.New("malformed message")
 
 // A socket receives what the kernel tells all listeners, as [kernelsocket.Socket] does. It
 // can ask for nothing.
@@ -31,8 +33,9 @@ func dial() (socket, error) {
 // receiveBuffer has room for any event, which has a few KB: it lists no virtual functions.
 const receiveBuffer = 32 << 10
 
-// Watch calls handle with each event of a network device in the namespace of the calling
-// thread. While handle runs, the kernel keeps events up to the size of the socket's buffer.
+// Watch calls handle with the interface index of each network device in the namespace of the
+// calling thread that has changed or is gone. The index is zero if the kernel dropped events:
+// while handle runs, it keeps them up to the size of the socket's buffer.
 //
 // Watch returns the error of ctx when that is done. It returns earlier only if the kernel
 // refuses the socket or sends what cannot be decoded ([ErrMalformed]). The caller may call
@@ -42,9 +45,9 @@ const receiveBuffer = 32 << 10
 // the lock that it also holds while it calls their drivers (rtnl_lock). If a driver hangs, a
 // process that asks for a list hangs with it and cannot be killed. Listening takes no such
 // lock.
-func Watch(ctx context.Context, handle func(state.LinkEvent)) error { return watch(ctx, dial, handle) }
+func Watch(ctx context.Context, handle func(ifindex int)) error { return watch(ctx, dial, handle) }
 
-func watch(ctx context.Context, dial func() (socket, error), handle func(state.LinkEvent)) error {
+func watch(ctx context.Context, dial func() (socket, error), handle func(ifindex int)) error {
 	err := listen(ctx, dial, handle)
 	if ended := ctx.Err(); ended != nil {
 		err = ended
@@ -53,7 +56,7 @@ func watch(ctx context.Context, dial func() (socket, error), handle func(state.L
 }
 
 // listen returns only with an error.
-func listen(ctx context.Context, dial func() (socket, error), handle func(state.LinkEvent)) error {
+func listen(ctx context.Context, dial func() (socket, error), handle func(ifindex int)) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -81,7 +84,7 @@ func listen(ctx context.Context, dial func() (socket, error), handle func(state.
 		n, err := s.Receive(buffer)
 		switch {
 		case errors.Is(err, syscall.ENOBUFS):
-			handle(state.LinkEvent{Lost: true})
+			handle(0)
 			continue
 		case err != nil:
 			return err
@@ -93,13 +96,33 @@ func listen(ctx context.Context, dial func() (socket, error), handle func(state.
 			return fmt.Errorf("%w: %d bytes are no messages: %w", ErrMalformed, n, err)
 		}
 		for _, m := range messages {
-			event, ok, err := Decode(m)
+			ifindex, err := changed(m)
 			if err != nil {
 				return err
 			}
-			if ok {
-				handle(event)
+			if ifindex != 0 {
+				handle(ifindex)
 			}
 		}
 	}
+}
+
+// changed returns the index of the network device that a message is about. Zero means none.
+func changed(m syscall.NetlinkMessage) (ifindex int, err error) {
+	if m.Header.Type != unix.RTM_NEWLINK && m.Header.Type != unix.RTM_DELLINK {
+		return 0, nil
+	}
+	if len(m.Data) < unix.SizeofIfInfomsg {
+		return 0, fmt.Errorf("%w: a link of %d bytes", ErrMalformed, len(m.Data))
+	}
+	// A bridge sends the same types of messages about its ports (br_ifinfo_notify of
+	// net/bridge/br_netlink.c).
+	if m.Data[0] != unix.AF_UNSPEC {
+		return 0, nil
+	}
+	index := int32(binary.NativeEndian.Uint32(m.Data[4:]))
+	if index <= 0 {
+		return 0, fmt.Errorf("%w: a link of number %d", ErrMalformed, index)
+	}
+	return int(index), nil
 }

@@ -217,32 +217,6 @@ type Link struct {
 // MaxRecent limits the changes of a port whose times are kept.
 const MaxRecent = 32
 
-// LinkEvent is an event of the kernel about a network device.
-type LinkEvent struct {
-	Ifindex int
-	Name    string
-	// Removed is true if the namespace no longer has the device. The event then has no
-	// other fields.
-	Removed bool
-	// Up reports whether an RDMA port on the device is active, as far as the device
-	// decides: it is running and has a carrier. See ib_get_curr_port_state of
-	// include/rdma/ib_verbs.h, which the kernel uses since Linux 6.14, and drivers before
-	// (mlx5_query_port_roce, rxe_set_port_state): netif_running and netif_carrier_ok, of
-	// which IFF_LOWER_UP has both (dev_get_flags of net/core/dev.c). With RoCE on a bond,
-	// mlx5 uses the state of the bond.
-	Up bool
-	// CarrierUps and CarrierDowns are how often the carrier came and went since the device
-	// was made. The kernel counts at once and sends one event for several changes
-	// (net/core/link_watch.c). HasCounts is true if the event has them, as all have since
-	// Linux 4.16 except events of wireless devices.
-	CarrierUps   uint64
-	CarrierDowns uint64
-	HasCounts    bool
-	// Lost is true if the kernel dropped events. The event then has no other fields. More
-	// may be dropped until the waiting ones are read.
-	Lost bool
-}
-
 // LinkHistory is the history of the links of a device while it is absent, and over restarts
 // of the exporter.
 type LinkHistory struct {

@@ -43,9 +43,9 @@ type Config struct {
 	// CounterWidth returns the bits of a counter in a table of counters. Zero means a gauge.
 	// Nil means that each counter has 64.
 	CounterWidth func(table string, group state.CounterGroup, name string) int
-	// WatchLinks calls handle with each event of a network device, until ctx is done or it
-	// fails. Nil means no events.
-	WatchLinks func(ctx context.Context, handle func(state.LinkEvent)) error
+	// WatchLinks calls handle with the interface index of each network device that changed, or
+	// zero if events were lost, until ctx is done or it fails. Nil means no events.
+	WatchLinks func(ctx context.Context, handle func(ifindex int)) error
 	// Links are the states of ports before this process started, by device. It is not
 	// modified.
 	Links map[string]state.LinkHistory

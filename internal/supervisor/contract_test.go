@@ -43,7 +43,7 @@ func judged(takes time.Duration, pairs ...string) script {
 
 // hangs is a child that hangs in a verb while it checks a contract.
 func hangs(contract string, pairs ...string) script {
-	return script{output: judging(pairs...) + `{"judging":"` + contract + `"}` + "\n" + `{"begin":"ibv_get_cq_event"}` + "\n", takes: -1}
+	return script{output: judging(pairs...) + `{"checking":"` + contract + `"}` + "\n" + `{"begin":"ibv_get_cq_event"}` + "\n", takes: -1}
 }
 
 func crashes(contract string, pairs ...string) script {
@@ -59,7 +59,7 @@ func presumes(s script, proven bool) script {
 	_ = wire.NewWriter(&b).Send(wire.Line{Provisional: &state.ProvisionalVerdict{Proven: proven, Contract: state.Contract{
 		Name: "y", Severity: state.SeverityWarning, Verdict: state.VerdictViolated, Observed: "it was the end of the process",
 	}}})
-	judging := `{"judging":"y"}` + "\n"
+	judging := `{"checking":"y"}` + "\n"
 	s.output = strings.Replace(s.output, judging, judging+b.String(), 1)
 	return s
 }
@@ -225,7 +225,7 @@ func TestContractsGoesOn(t *testing.T) {
 		{"after a crash", crashes("y", "x", "violated"), "skipped:crashed", []string{"ibv_get_cq_event", "SIGSEGV"}, time.Second},
 		{
 			"after garbage",
-			script{output: judging("x", "violated") + `{"judging":"y"}` + "\nhello\n", takes: -1},
+			script{output: judging("x", "violated") + `{"checking":"y"}` + "\nhello\n", takes: -1},
 			"skipped:crashed",
 			[]string{"no report", "hello"},
 			0,
@@ -320,7 +320,7 @@ func TestContractsDoesNotGoOn(t *testing.T) {
 	t.Parallel()
 	silent := scriptHang()
 	silent.output = judging("x", "holds") + silent.output
-	failed := script{output: judging("x", "holds") + `{"judging":"y"}` + "\n" + `{"end":{"error":"out of memory"}}` + "\n"}
+	failed := script{output: judging("x", "holds") + `{"checking":"y"}` + "\n" + `{"end":{"error":"out of memory"}}` + "\n"}
 	for name, first := range map[string]script{"hangs between contracts": silent, "hangs at first": scriptHang(), "fails in order": failed} {
 		subtest(t, name, func(t *testing.T) {
 			b := newContractBench(t, always(scriptOK(0)), alwaysJudge(first), nil, "a")
@@ -363,7 +363,7 @@ func TestStuckInContracts(t *testing.T) {
 		wantEqual(t, "runs of the probes", b.sink.count("a"), 1)
 		wantEqual(t, "contract runs", b.sink.count(judgingOf("a")), 1)
 		wantEqual(t, "warnings", b.logs("does not end"), 1)
-		wantEqual(t, "sums", b.logs("judged for the first time"), 1)
+		wantEqual(t, "sums", b.logs("checked for the first time"), 1)
 
 		close(child.release)
 		a = stateOf(t, b.after(2*time.Second), "a")
@@ -408,7 +408,7 @@ func TestVanishedInContracts(t *testing.T) {
 			b.after(10 * time.Second)
 			wantEqual(t, "verdicts", b.verdicts("a"), []string{"z", "holds"})
 			wantEqual(t, "told", b.sink.told()[len(told):], []string{"a ok", judgingOf("a") + " ok"})
-			wantEqual(t, "first contract runs", b.logs("judged for the first time"), 2)
+			wantEqual(t, "first contract runs", b.logs("checked for the first time"), 2)
 		})
 	}
 }
@@ -586,7 +586,7 @@ func TestContractsLog(t *testing.T) {
 			}
 		}
 		next(time.Minute,
-			`INFO msg="Contracts of device judged for the first time" … hold=1 violated=2 skipped=1 violations=x known=w`,
+			`INFO msg="Contracts of device checked for the first time" … hold=1 violated=2 skipped=1 violations=x known=w`,
 			`INFO msg="Device violates a contract, as its driver is known to" … contract=w fact="fact of w" read_in="source of w"`,
 			`WARN msg="Device violates a contract" … contract=x severity=critical asked="asked of x" expected="expected of x" observed="observed of x"`)
 		next(time.Hour)
@@ -596,13 +596,13 @@ func TestContractsLog(t *testing.T) {
 			`INFO msg="Device keeps a contract again" … contract=z before=skipped`)
 		next(time.Hour,
 			`WARN msg="Contract run on device failed" … outcome=timeout … contract=y verb=ibv_get_cq_event`,
-			`INFO msg="A contract of the device cannot be judged" … contract=y before=violated reason=timeout observed="the process`)
+			`INFO msg="A contract of the device cannot be checked" … contract=y before=violated reason=timeout observed="the process`)
 		next(time.Hour)
 		next(time.Hour,
-			`INFO msg="Contracts of device can be judged completely again"`,
+			`INFO msg="Contracts of device can be checked completely again"`,
 			`INFO msg="Device keeps a contract again" … contract=y before=skipped`)
 		next(time.Hour, `WARN msg="Contract run on device failed" … outcome=failed … error="no luck"`)
-		next(time.Hour, `INFO msg="Contracts of device can be judged completely again"`)
+		next(time.Hour, `INFO msg="Contracts of device can be checked completely again"`)
 		next(time.Hour, `INFO msg="Device violates a contract, as its driver is known to" … contract=x before=holds fact="fact of x" read_in="source of x" observed="observed of x"`)
 		next(time.Hour, `WARN msg="Device violates a contract" … contract=x before=violated severity=critical`)
 		next(time.Hour)

@@ -177,15 +177,15 @@ func (s *Supervisor) watchLinks(ctx context.Context) {
 	}
 }
 
-// linkEvent makes the next reading of the hardware come soon, if the event may be about the
-// network device of a port.
-func (s *Supervisor) linkEvent(e state.LinkEvent) {
+// linkEvent makes the next reading of the hardware come soon, if ifindex is the network device
+// of a port, or zero because events were lost.
+func (s *Supervisor) linkEvent(ifindex int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	relevant := e.Lost
+	relevant := ifindex == 0
 	for _, w := range s.workers {
 		for _, l := range w.adapter.links {
-			relevant = relevant || l.ifindex != 0 && l.ifindex == e.Ifindex
+			relevant = relevant || l.ifindex == ifindex
 		}
 	}
 	if relevant {

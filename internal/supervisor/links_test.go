@@ -190,7 +190,7 @@ func TestLinksOfDevices(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var carrier atomic.Uint64
 		carrier.Store(2)
-		events := make(chan state.LinkEvent)
+		events := make(chan int)
 		past := time.Date(1999, 3, 1, 12, 0, 0, 0, time.UTC)
 		b := newHardwareBench(t, func(devices []string, n int) script {
 			var all []state.Hardware
@@ -205,11 +205,11 @@ func TestLinksOfDevices(t *testing.T) {
 		}, func(c *Config) {
 			c.Links = map[string]state.LinkHistory{"a": {Links: []state.Link{{Port: 1, Active: true, Ups: 6, Downs: 6, Recent: []time.Time{past}}, {Port: 2, Active: true}}}, "z": {Links: []state.Link{{Port: 1}}}}
 			c.Discovery = time.Second
-			c.WatchLinks = func(ctx context.Context, tell func(state.LinkEvent)) error {
+			c.WatchLinks = func(ctx context.Context, handle func(int)) error {
 				for {
 					select {
 					case e := <-events:
-						tell(e)
+						handle(e)
 					case <-ctx.Done():
 						return ctx.Err()
 					}
@@ -227,10 +227,10 @@ func TestLinksOfDevices(t *testing.T) {
 		wantEqual(t, "a", show("a"), "1 true 6 6 1, 2 false 0 1 1, ")
 		wantEqual(t, "b", show("b"), "1 true 0 0 0, 2 false 0 0 0, ")
 		before, read := b.hardware("a"), len(b.kids.startsOf(allHardware))
-		events <- state.LinkEvent{Ifindex: 4}
+		events <- 4
 		b.after(2 * time.Second)
 		wantEqual(t, "readings after an event of no port", len(b.kids.startsOf(allHardware)), read)
-		for _, e := range []state.LinkEvent{{Lost: true}, {Ifindex: 3}} {
+		for _, e := range []int{0, 3} {
 			carrier.Add(10)
 			events <- e
 			b.after(2 * time.Second)
@@ -289,7 +289,7 @@ func TestLinksNotTold(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var tried atomic.Int32
 		b := newHardwareBench(t, allOf, func(c *Config) {
-			c.WatchLinks = func(context.Context, func(state.LinkEvent)) error { tried.Add(1); return errors.New("no netlink") }
+			c.WatchLinks = func(context.Context, func(int)) error { tried.Add(1); return errors.New("no netlink") }
 		}, "a")
 		b.after(11 * time.Minute)
 		wantEqual(t, "warnings", b.logs("The kernel does not report link changes of network devices"), 1)
@@ -397,7 +397,7 @@ func TestPortExpeditesProbes(t *testing.T) {
 				p := state.HardwarePort{Number: 1, LinkLayer: "Ethernet", Ifindex: 3, State: word(n%2 == 0), CarrierChanges: &n}
 				return telling(0, state.Hardware{Device: devices[0], Ports: []state.HardwarePort{p}})
 			}, func(c *Config) {
-				c.WatchLinks = func(ctx context.Context, handle func(state.LinkEvent)) error {
+				c.WatchLinks = func(ctx context.Context, handle func(int)) error {
 					began := time.Now()
 					for _, at := range tt.changes {
 						if !pause(ctx, at-time.Since(began)) {
@@ -405,7 +405,7 @@ func TestPortExpeditesProbes(t *testing.T) {
 						}
 						changes.Add(1)
 						if !tt.silent {
-							handle(state.LinkEvent{Ifindex: 3})
+							handle(3)
 						}
 					}
 					<-ctx.Done()

@@ -144,7 +144,7 @@ func joined(parts ...string) string {
 // contracts logs the run of a child of a contract run, and the verdicts at the end of it.
 func (l *changeLogger) contracts(c *contractRunner, res result, abandoned bool) {
 	if run := res.run; run.Outcome != state.OutcomeOK || !c.failed {
-		l.run(run, res.stderr, "Contract run on device failed", "Contracts of device can be judged completely again", "Contracts of device judged")
+		l.run(run, res.stderr, "Contract run on device failed", "Contracts of device can be checked completely again", "Contracts of device checked")
 	}
 	if c.goesOn() {
 		return
@@ -191,7 +191,7 @@ func (l *changeLogger) sumUp(verdicts []state.Contract) {
 	if len(known) > 0 {
 		attrs = append(attrs, "known", strings.Join(known, ", "))
 	}
-	l.log.Info("Contracts of device judged for the first time", attrs...)
+	l.log.Info("Contracts of device checked for the first time", attrs...)
 }
 
 // verdict logs a verdict that changed. After the summary of the first contract run, it logs
@@ -211,7 +211,7 @@ func (l *changeLogger) verdict(v, before state.Contract) {
 			"asked", oneLine(v.Asked, maxError), "expected", oneLine(v.Expected, maxError), "observed", observed)...)
 	case len(l.verdicts) == 0:
 	case v.Verdict == state.VerdictSkipped:
-		l.log.Info("A contract of the device cannot be judged", append(attrs, "reason", v.Reason, "observed", observed)...)
+		l.log.Info("A contract of the device cannot be checked", append(attrs, "reason", v.Reason, "observed", observed)...)
 	default:
 		l.log.Info("Device keeps a contract again", append(attrs, "observed", observed)...)
 	}

@@ -24,7 +24,7 @@ type Line struct {
 	Probe       *state.Probe              `json:"probe,omitzero"`
 	Planned     []state.Planned           `json:"planned,omitzero" wire:"max=128"`
 	Contract    *state.Contract           `json:"contract,omitzero"`
-	InProgress  string                    `json:"judging,omitzero" wire:"word"`
+	InProgress  string                    `json:"checking,omitzero" wire:"word"`
 	Provisional *state.ProvisionalVerdict `json:"presumed,omitzero"`
 	Undestroyed *state.Undestroyed        `json:"undestroyed,omitzero"`
 	Events      []state.Events            `json:"events,omitzero"`
@@ -206,7 +206,7 @@ func (l *Line) addTo(run *state.Run, seen map[string]bool) error {
 		run.InProgress, run.Provisional = l.InProgress, nil
 	case l.Provisional != nil:
 		if name := l.Provisional.Contract.Name; name != run.InProgress {
-			return fmt.Errorf("the verdict on %s is presumed while %.64q is judged", name, run.InProgress)
+			return fmt.Errorf("the verdict on %s is presumed while %.64q is checked", name, run.InProgress)
 		}
 		run.Provisional = l.Provisional
 	case l.Contract != nil:

@@ -146,7 +146,7 @@ func TestReadRefuses(t *testing.T) {
 		{"text without newline after the end", endLine + "\nbye", 3, nil},
 		{"two ends", endLine + endLine, 2, nil},
 		{"presumed of none", `{"presumed":{"contract":{"name":"c","severity":"info","verdict":"holds"}}}` + "\n", 1, nil},
-		{"presumed of another", `{"judging":"a"}` + "\n" + `{"presumed":{"contract":{"name":"b","severity":"info","verdict":"holds"}}}` + "\n", 2, nil},
+		{"presumed of another", `{"checking":"a"}` + "\n" + `{"presumed":{"contract":{"name":"b","severity":"info","verdict":"holds"}}}` + "\n", 2, nil},
 		{"a limit in both lists", `{"device":{"limits":[{"name":"a"}],"extended":[{"name":"a"}]}}` + "\n", 1, nil},
 		{"probe twice", lines(2, `{"probe":{"name":"cq","status":"ok"}}`), 2, nil},
 		{"contract twice", lines(2, `{"contract":{"name":"c","severity":"info","verdict":"holds"}}`), 2, nil},
@@ -187,35 +187,35 @@ func TestReadRefuses(t *testing.T) {
 func TestReadInFlight(t *testing.T) {
 	t.Parallel()
 	const (
-		begin    = `{"begin":"ibv_create_cq"}` + "\n"
-		call     = `{"call":{"verb":"ibv_create_cq","ns":1}}` + "\n"
-		destroy  = `{"begin":"ibv_destroy_cq"}` + "\n"
-		judgingA = `{"judging":"a"}` + "\n"
-		presumeA = `{"presumed":{"contract":{"name":"a","severity":"critical","verdict":"violated"}}}` + "\n"
-		verdictA = `{"contract":{"name":"a","severity":"critical","verdict":"holds"}}` + "\n"
-		judgingB = `{"judging":"b"}` + "\n"
+		begin     = `{"begin":"ibv_create_cq"}` + "\n"
+		call      = `{"call":{"verb":"ibv_create_cq","ns":1}}` + "\n"
+		destroy   = `{"begin":"ibv_destroy_cq"}` + "\n"
+		checkingA = `{"checking":"a"}` + "\n"
+		presumeA  = `{"presumed":{"contract":{"name":"a","severity":"critical","verdict":"violated"}}}` + "\n"
+		verdictA  = `{"contract":{"name":"a","severity":"critical","verdict":"holds"}}` + "\n"
+		checkingB = `{"checking":"b"}` + "\n"
 	)
 	for text, want := range map[string]string{
-		"":                                 "verb= judging= presumed=false",
-		begin:                              "verb=ibv_create_cq judging= presumed=false",
-		begin + call:                       "verb= judging= presumed=false",
-		begin + call + destroy:             "verb=ibv_destroy_cq judging= presumed=false",
-		begin + call + destroy[:9]:         "verb= judging= presumed=false",
-		begin + "Segmentation fault\n":     "verb=ibv_create_cq judging= presumed=false",
-		begin + `{"device":{}}` + "\n":     "verb=ibv_create_cq judging= presumed=false",
-		judgingA + begin:                   "verb=ibv_create_cq judging=a presumed=false",
-		judgingA + verdictA + judgingB:     "verb= judging=b presumed=false",
-		judgingA + presumeA:                "verb= judging=a presumed=true",
-		judgingA + presumeA[:20]:           "verb= judging=a presumed=false",
-		judgingA + presumeA + verdictA:     "verb= judging= presumed=false",
-		judgingA + presumeA + judgingB:     "verb= judging=b presumed=false",
-		judgingA + verdictA + judgingB[:9]: "verb= judging= presumed=false",
+		"":                                   "verb= checking= presumed=false",
+		begin:                                "verb=ibv_create_cq checking= presumed=false",
+		begin + call:                         "verb= checking= presumed=false",
+		begin + call + destroy:               "verb=ibv_destroy_cq checking= presumed=false",
+		begin + call + destroy[:9]:           "verb= checking= presumed=false",
+		begin + "Segmentation fault\n":       "verb=ibv_create_cq checking= presumed=false",
+		begin + `{"device":{}}` + "\n":       "verb=ibv_create_cq checking= presumed=false",
+		checkingA + begin:                    "verb=ibv_create_cq checking=a presumed=false",
+		checkingA + verdictA + checkingB:     "verb= checking=b presumed=false",
+		checkingA + presumeA:                 "verb= checking=a presumed=true",
+		checkingA + presumeA[:20]:            "verb= checking=a presumed=false",
+		checkingA + presumeA + verdictA:      "verb= checking= presumed=false",
+		checkingA + presumeA + checkingB:     "verb= checking=b presumed=false",
+		checkingA + verdictA + checkingB[:9]: "verb= checking= presumed=false",
 	} {
 		var run state.Run
 		if err := Read(strings.NewReader(text), &run); err == nil {
 			t.Errorf("%q: no error for a report without an end", text)
 		}
-		if got := fmt.Sprintf("verb=%s judging=%s presumed=%t", run.Verb, run.InProgress, run.Provisional != nil); got != want {
+		if got := fmt.Sprintf("verb=%s checking=%s presumed=%t", run.Verb, run.InProgress, run.Provisional != nil); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}

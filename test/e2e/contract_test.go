@@ -125,7 +125,7 @@ func TestContractAtStart(t *testing.T) {
 	}
 	// The log shows it a moment later than the metrics.
 	running.Eventually(t, "the log sums up each contract run", func() bool {
-		return strings.Count(e.Log.String(), "Contracts of device judged for the first time") == len(devices)
+		return strings.Count(e.Log.String(), "Contracts of device checked for the first time") == len(devices)
 	})
 }
 
@@ -240,7 +240,7 @@ func TestContractIsInterrupted(t *testing.T) {
 // contracts to leave out.
 func TestContractByHand(t *testing.T) {
 	t.Parallel()
-	judging := func(device, settings string) *state.Run {
+	check := func(device, settings string) *state.Run {
 		t.Helper()
 		r := invokeWith(t, settings, binary, t.TempDir(), "contract", "--device="+device)
 		if r.status != 0 || r.stderr != "" {
@@ -260,17 +260,17 @@ func TestContractByHand(t *testing.T) {
 		return all
 	}
 
-	run := judging("sim_ib0", `{"settings": {"provider": "simulated"}}`)
+	run := check("sim_ib0", `{"settings": {"provider": "simulated"}}`)
 	if got := names(run); !slices.Equal(got, contracts()) || run.Error != "" || run.InProgress != "" {
 		t.Errorf("judged are %q, error %q", got, run.Error)
 	}
 	left := contracts()[2:]
-	run = judging("sim_siw0", fmt.Sprintf(`{"settings": {"provider": "simulated"}, "request": {"done": ["%s", "%s"]}}`, contracts()[0], contracts()[1]))
+	run = check("sim_siw0", fmt.Sprintf(`{"settings": {"provider": "simulated"}, "request": {"done": ["%s", "%s"]}}`, contracts()[0], contracts()[1]))
 	if got := names(run); !slices.Equal(got, left) {
 		t.Errorf("judged are %q, want %q", got, left)
 	}
 	// This host may have no RDMA at all, and certainly no such device.
-	if run = judging("nope", ""); run.Error == "" || len(run.Contracts) != 0 {
+	if run = check("nope", ""); run.Error == "" || len(run.Contracts) != 0 {
 		t.Errorf("of a device that is not there: %+v", run)
 	}
 	r := invokeWith(t, `{"settings": {"provider": "simulated", "probe": {"destroy_timeout": -1}}}`, binary, t.TempDir(), "contract", "--device=sim_ib0")

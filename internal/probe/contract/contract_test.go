@@ -89,7 +89,7 @@ func evidence(r state.Run) string {
 func wantClean(t *testing.T, r state.Run) {
 	t.Helper()
 	if r.Error != "" || len(r.Undestroyed) > 0 || r.InProgress != "" {
-		t.Errorf("error %q, undestroyed %v, still judging %q", r.Error, r.Undestroyed, r.InProgress)
+		t.Errorf("error %q, undestroyed %v, still checking %q", r.Error, r.Undestroyed, r.InProgress)
 	}
 	for _, c := range r.Calls {
 		if c.Errno != "" && !c.Expected {
@@ -305,15 +305,15 @@ func TestPresumption(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, judging, _ := strings.Cut(out.String(), `{"judging"`)
+			_, checking, _ := strings.Cut(out.String(), `{"checking"`)
 			// Controls call the like before.
-			end := strings.LastIndex(judging, tt.last)
+			end := strings.LastIndex(checking, tt.last)
 			if end < 0 {
-				t.Fatalf("no line %s in\n%s", tt.last, judging)
+				t.Fatalf("no line %s in\n%s", tt.last, checking)
 			}
-			before := judging[:end]
+			before := checking[:end]
 			var r state.Run
-			if err := wire.Read(strings.NewReader(`{"judging"`+before), &r); !errors.Is(err, wire.ErrTruncated) {
+			if err := wire.Read(strings.NewReader(`{"checking"`+before), &r); !errors.Is(err, wire.ErrTruncated) {
 				t.Fatal(err)
 			}
 			if r.Provisional == nil || r.Provisional.Proven != tt.proven || r.Provisional.Contract.Name != tt.contract ||
@@ -369,7 +369,7 @@ func TestSkip(t *testing.T) {
 // wrote until then.
 func TestNamesWhatItJudges(t *testing.T) {
 	p := device(t, "    like: sim_ib0\n")
-	out := &cutOff{after: `{"judging":"srq_reports_actual"}`}
+	out := &cutOff{after: `{"checking":"srq_reports_actual"}`}
 	err := contract.Run(t.Context(), contract.Options{
 		Options: session.Options{
 			Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
@@ -384,7 +384,7 @@ func TestNamesWhatItJudges(t *testing.T) {
 		t.Errorf("error %v of a report without end", err)
 	}
 	if r.InProgress != "srq_reports_actual" {
-		t.Errorf("judging %q", r.InProgress)
+		t.Errorf("checking %q", r.InProgress)
 	}
 }
 
@@ -414,7 +414,7 @@ func TestEndsWithContext(t *testing.T) {
 			Device:   "sim0", Out: wire.NewWriter(&out),
 		},
 	})
-	if !errors.Is(err, context.Canceled) || strings.Contains(out.String(), "judging") {
+	if !errors.Is(err, context.Canceled) || strings.Contains(out.String(), "checking") {
 		t.Errorf("error %v after\n%s", err, out.String())
 	}
 }
