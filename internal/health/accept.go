@@ -38,7 +38,6 @@ type Accept struct {
 const (
 	maxAccepts = 256
 	maxReason  = 500 // Characters.
-	dateLayout = "2006-01-02"
 )
 
 // AcceptableKinds returns the kinds of finding that can be accepted, which are those of devices.
@@ -48,11 +47,11 @@ func AcceptableKinds() []Kind {
 
 // ValidateAccepts returns an error of one line that describes each invalid item.
 func ValidateAccepts(all []Accept) error {
-	var wrong []string
 	if len(all) > maxAccepts {
-		wrong = append(wrong, fmt.Sprintf("accept has %d items: use no more than %d", len(all), maxAccepts))
+		return fmt.Errorf("accept has %d items: use no more than %d", len(all), maxAccepts)
 	}
-	for i := range all[:min(len(all), maxAccepts)] {
+	var wrong []string
+	for i := range all {
 		for _, s := range all[i].flaws() {
 			wrong = append(wrong, fmt.Sprintf("accept[%d]%s", i, s))
 		}
@@ -63,8 +62,7 @@ func ValidateAccepts(all []Accept) error {
 	return nil
 }
 
-func (a *Accept) flaws() []string {
-	var wrong []string
+func (a *Accept) flaws() (wrong []string) {
 	flaw := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	switch {
 	case a.Finding == "":
@@ -104,26 +102,15 @@ func (a *Accept) until() (time.Time, error) {
 	if a.Until == "" {
 		return time.Time{}, nil
 	}
-	day, err := time.Parse(dateLayout, a.Until)
-	if err != nil {
-		return time.Time{}, err
-	}
-	return day.AddDate(0, 0, 1).Add(-time.Second), nil
+	day, err := time.Parse(time.DateOnly, a.Until)
+	return day.AddDate(0, 0, 1).Add(-time.Second), err
 }
 
 // String returns what is accepted.
 func (a *Accept) String() string {
-	s := string(a.Finding)
-	if subject := cmp.Or(a.Contract, a.Subject); subject != "" {
-		s += "/" + subject
-	}
-	if a.Device != "" {
-		s += " on " + a.Device
-	}
-	return word(s)
+	return word(string(a.Finding) + around("/", cmp.Or(a.Contract, a.Subject), "") + around(" on ", a.Device, ""))
 }
 
-// acceptance is a compiled Accept.
 type acceptance struct {
 	Accept
 	applied Acceptance
@@ -156,16 +143,10 @@ func (a *acceptance) covers(device string, f *Finding) bool {
 
 // matches reports whether a finding of the host, or a consequence of one, is covered.
 func (a *acceptance) matches(h *Host) bool {
-	for _, d := range h.Devices {
-		for _, f := range d.Findings {
-			for _, f := range append([]Finding{f}, f.Consequences...) {
-				if a.covers(d.State.Name, &f) {
-					return true
-				}
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(h.Devices, func(d *Device) bool {
+		covered := func(f Finding) bool { return a.covers(d.State.Name, &f) }
+		return slices.ContainsFunc(d.Findings, func(f Finding) bool { return covered(f) || slices.ContainsFunc(f.Consequences, covered) })
+	})
 }
 
 // accept marks the findings of a device that are accepted now, and moves them to the end.
@@ -204,9 +185,8 @@ func (e *Evaluator) unusedAcceptances(h *Host, now time.Time) []Finding {
 		default:
 			continue
 		}
-		if e := entryOf(Catalogue(), f.Kind, entry); e != nil {
-			f.Meaning, f.Action = e.Meaning, e.Action
-		}
+		e := entryOf(Catalogue(), f.Kind, entry)
+		f.Meaning, f.Action = e.Meaning, e.Action
 		all = append(all, f)
 	}
 	return all

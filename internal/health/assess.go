@@ -44,7 +44,6 @@ func Assess(dev *state.DeviceState, c Config, history History) []Finding {
 	return a.assess()
 }
 
-// assessor collects the findings of one device.
 type assessor struct {
 	state  *state.DeviceState
 	config *Config
@@ -80,7 +79,10 @@ func (a *assessor) assess() []Finding {
 	a.inventory = cmp.Or(a.resources.Inventory, new(state.Inventory))
 	a.stuck()
 	if vanished {
-		a.vanished()
+		a.add(observation{
+			kind: FindingUnusable, entry: caseVanished, subject: "the device", run: true,
+			message: "The device was there when the audit began and gone when it ended.",
+		})
 	}
 	if dev.Present {
 		for _, find := range []func(){
@@ -130,15 +132,15 @@ type observation struct {
 }
 
 func (a *assessor) add(o observation) {
-	f := Finding{Kind: o.kind, Subject: cmp.Or(o.subject, "unknown"), Message: o.message, Evidence: o.evidence}
-	if e := entryOf(a.catalogue, o.kind, o.entry); e != nil {
-		f.Severity = cmp.Or(o.severity, e.Severities[0])
-		f.Harm = cmp.Or(o.harm, e.harmOf(f.Severity))
-		f.Meaning = cmp.Or(o.meaning, e.Meaning)
-		// One pass, so that inserted values are not searched again.
-		values := append([]string{"docs/", a.config.DocsURL + "docs/", "{device}", text.Quoted(a.device)}, o.replace...)
-		f.Action = strings.NewReplacer(values...).Replace(e.Action)
+	e := entryOf(a.catalogue, o.kind, o.entry)
+	// One pass, so that inserted values are not searched again.
+	values := append([]string{"docs/", a.config.DocsURL + "docs/", "{device}", text.Quoted(a.device)}, o.replace...)
+	f := Finding{
+		Kind: o.kind, Severity: cmp.Or(o.severity, e.Severities[0]), Subject: cmp.Or(o.subject, "unknown"),
+		Message: o.message, Evidence: o.evidence, Meaning: cmp.Or(o.meaning, e.Meaning),
+		Action: strings.NewReplacer(values...).Replace(e.Action),
 	}
+	f.Harm = cmp.Or(o.harm, e.harmOf(f.Severity))
 	if o.run && a.down() {
 		o.root = rootDevice
 	}

@@ -64,9 +64,9 @@ func (h *History) recordContexts(d *state.DeviceState) {
 	for _, o := range i.Owners {
 		for _, id := range o.Contexts {
 			c := find(id)
-			first := c.First
-			if c.PID != o.PID || first.IsZero() {
-				first = now
+			first := now
+			if c.PID == o.PID {
+				first = cmp.Or(c.First, now)
 			}
 			*c = ContextHistory{
 				Context: c.Context, PID: o.PID, Comm: o.Comm, ContainerID: o.ContainerID, PodUID: o.PodUID, First: first, Last: now,
@@ -86,19 +86,14 @@ func (h *History) recordContexts(d *state.DeviceState) {
 			continue
 		}
 		c := find(by.Context.ID)
-		c.Run = fmt.Sprintf("%s run, %s", by.Kind, by.Outcome)
-		if by.Verb != "" {
-			c.Run += " in " + by.Verb
-		}
+		c.Run = fmt.Sprintf("%s run, %s%s", by.Kind, by.Outcome, around(" in ", by.Verb, ""))
 		c.First, c.Last = by.Started, by.Started
 		leave(c, by.Objects)
 	}
-	latest := func(c ContextHistory) time.Time {
-		return slices.MaxFunc([]time.Time{c.Last, c.LeftLast}, time.Time.Compare)
-	}
+	latest := func(c ContextHistory) time.Time { return later(c.Last, c.LeftLast) }
 	all = slices.DeleteFunc(all, func(c ContextHistory) bool { return now.Sub(latest(c)) >= contextRetention })
 	slices.SortStableFunc(all, func(a, b ContextHistory) int {
-		left := cmp.Compare(min(len(b.Objects), 1), min(len(a.Objects), 1))
+		left := min(len(b.Objects), 1) - min(len(a.Objects), 1)
 		return cmp.Or(left, latest(b).Compare(latest(a)), cmp.Compare(a.Context.ID, b.Context.ID))
 	})
 	delete(h.ContextHistories, d.Name)
@@ -130,8 +125,5 @@ func (a *assessor) formerOwners() string {
 		counts, _ := total(c.Objects)
 		names = append(names, fmt.Sprintf("%s, seen from %s to %s (%s)", c.Owner()+place(c.ContainerID, c.PodUID), text.Moment(c.First), text.Moment(c.Last), list(counts)))
 	}
-	if len(names) == 0 {
-		return ""
-	}
-	return " They belonged to " + strings.TrimSuffix(text.Join(names, "; ", maxFew), ".") + "."
+	return around(" They belonged to ", strings.TrimSuffix(text.Join(names, "; ", maxFew), "."), ".")
 }

@@ -10,7 +10,6 @@ import (
 	"rdma_exporter/internal/text"
 )
 
-// unusable adds a finding if the last probe run could not open or query the device.
 func (a *assessor) unusable() {
 	run := a.last
 	if !isUnusable(run) {
@@ -41,14 +40,6 @@ func isUnusable(run *state.Run) bool {
 	return run.Outcome == state.OutcomeFailed && run.Info == nil && len(run.Probes) == 0
 }
 
-func (a *assessor) vanished() {
-	a.add(observation{
-		kind: FindingUnusable, entry: caseVanished, subject: "the device", run: true,
-		message: "The device was there when the audit began and gone when it ended.",
-	})
-}
-
-// ports adds findings for ports that were not active in the last run.
 func (a *assessor) ports() {
 	if a.last.Info == nil {
 		return
@@ -56,39 +47,35 @@ func (a *assessor) ports() {
 	all := a.last.Info.Ports
 	down := slices.DeleteFunc(slices.Clone(all), isActive)
 	active := len(all) - len(down)
-	type group struct {
-		entry    string
-		severity Severity
-	}
-	inactive := make(map[group][]state.Port)
+	inactive := make(map[string][]state.Port) // By root cause.
+	rootOfPort := func(entry string, severity Severity) string { return rootPort + entry + string(severity) }
 	for _, p := range down {
-		g := group{caseDown, a.portSeverity(p.Number, active)}
+		entry := caseDown
 		if p.State == "init" || p.State == "armed" {
-			g.entry = caseNotConfigured
+			entry = caseNotConfigured
 		}
-		inactive[g] = append(inactive[g], p)
-		a.portRoots[p.Number] = rootPort + g.entry + string(g.severity)
+		root := rootOfPort(entry, a.portSeverity(p.Number, active))
+		inactive[root], a.portRoots[p.Number] = append(inactive[root], p), root
 	}
 	for _, entry := range []string{caseDown, caseNotConfigured} {
 		for _, severity := range Severities() {
-			ports := inactive[group{entry, severity}]
+			root := rootOfPort(entry, severity)
+			ports := inactive[root]
 			if len(ports) == 0 {
 				continue
 			}
 			var numbers, states []string
 			for _, p := range ports {
-				is := fmt.Sprintf("port %d is %s", p.Number, cmp.Or(word(p.State), "in an unknown state"))
-				if p.LinkLayer != "" {
-					is += fmt.Sprintf(" (%s)", word(p.LinkLayer))
-				}
-				numbers, states = append(numbers, fmt.Sprint(p.Number)), append(states, is)
+				numbers = append(numbers, fmt.Sprint(p.Number))
+				states = append(states, fmt.Sprintf("port %d is %s%s", p.Number,
+					cmp.Or(word(p.State), "in an unknown state"), around(" (", word(p.LinkLayer), ")")))
 			}
 			message := fmt.Sprintf("%d of %s active: %s", active, text.Plural(len(all), "port"), text.Join(states, ", ", maxFew))
 			if severity != SeverityInfo && !a.config.Once {
 				message += fmt.Sprintf("; %s active before", text.Either(len(ports), "it was", "they were"))
 			}
 			a.add(observation{
-				kind: FindingPortDown, entry: entry, severity: severity, root: a.portRoots[ports[0].Number], message: message + ".",
+				kind: FindingPortDown, entry: entry, severity: severity, root: root, message: message + ".",
 				subject: text.Either(len(ports), "port ", "ports ") + text.Join(numbers, ", ", maxFew),
 			})
 		}
@@ -97,19 +84,14 @@ func (a *assessor) ports() {
 
 // portSeverity returns the severity of an inactive port on a device with a number of active ones.
 func (a *assessor) portSeverity(number, active int) Severity {
-	// With Config.Once there is no history.
-	before, gone := slices.Contains(a.activeOnce, number), true
-	if a.config.Once {
-		before, gone = active == 0, a.unplugged
+	before, outage := slices.Contains(a.activeOnce, number), active == 0
+	if a.config.Once { // There is no history.
+		before, outage = active == 0, a.unplugged
 	}
-	switch {
-	case !before:
-		return SeverityInfo
-	case active > 0 || !gone:
-		return SeverityWarning
-	default:
+	if before && outage {
 		return SeverityCritical
 	}
+	return warningIf(before)
 }
 
 // contracts adds findings for broken contracts that are not known errata of the driver.
@@ -124,20 +106,14 @@ func (a *assessor) contracts() {
 		}
 		name := word(c.Name)
 		// The gist of what was observed comes first.
-		message, evidence := "The device breaks the contract "+name, ""
-		if gist, _, _ := strings.Cut(prose(c.Observed), "; "); gist != "" {
-			message += ": " + text.Truncate(strings.TrimSuffix(gist, "."), maxGist)
-		}
-		for _, part := range [][2]string{{"Observed", c.Observed}, {"Expected", c.Expected}, {"Asked", c.Asked}} {
-			if said := prose(part[1]); said != "" {
-				evidence += fmt.Sprintf(" %s: %s.", part[0], strings.TrimSuffix(said, "."))
-			}
-		}
+		gist, _, _ := strings.Cut(prose(c.Observed), "; ")
+		said := func(title, s string) string { return around(title+": ", strings.TrimSuffix(prose(s), "."), ".") }
 		a.add(observation{
-			kind: FindingContract, entry: string(severity), severity: severity,
-			subject: name, message: message + ".", evidence: strings.TrimSpace(evidence), meaning: prose(c.Consequence),
-			run:     condemned(a.contract) && c.Name == a.contract.Last.InProgress,
-			replace: []string{"{contract}", name, "{remedy}", cmp.Or(prose(c.Remedy), "Programs should not rely on it.")},
+			kind: FindingContract, entry: string(severity), severity: severity, subject: name, meaning: prose(c.Consequence),
+			message:  "The device breaks the contract " + name + around(": ", text.Truncate(strings.TrimSuffix(gist, "."), maxGist), "") + ".",
+			evidence: text.JoinWords(" ", said("Observed", c.Observed), said("Expected", c.Expected), said("Asked", c.Asked)),
+			run:      condemned(a.contract) && c.Name == a.contract.Last.InProgress,
+			replace:  []string{"{contract}", name, "{remedy}", cmp.Or(prose(c.Remedy), "Programs should not rely on it.")},
 		})
 	}
 }

@@ -118,10 +118,9 @@ func (e *Evaluator) device(s *state.DeviceState, unplugged bool, now time.Time) 
 	e.history.record(s)
 	a := assessor{state: s, config: &e.config, deviceHistory: e.history.of(s, &e.config), unplugged: unplugged}
 	d := &Device{State: *s, Growth: a.growth, Exhausted: a.exhausted, Leftover: a.leftovers, staleAfter: e.config.StaleAfter}
+	d.Findings = a.assess()
 	if e.find != nil {
 		d.Findings = slices.Clone(e.find(s))
-	} else {
-		d.Findings = a.assess()
 	}
 	for i := range d.Findings {
 		f := &d.Findings[i]

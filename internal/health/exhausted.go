@@ -38,13 +38,12 @@ func (h *History) recordExhausted(d *state.DeviceState) {
 	}
 	for _, run := range refusedRuns(d) {
 		for _, r := range run.Refused {
-			e := Exhausted{Type: r.Type, Objects: r.Objects, At: run.Started, Verb: r.Verb, Errno: r.Errno, Firmware: firmware, NodeGUID: guid}
 			i := slices.IndexFunc(all, func(e Exhausted) bool { return e.Type == r.Type })
-			switch {
-			case i < 0:
-				all = append(all, e)
-			case e.At.After(all[i].At):
-				all[i] = e
+			if i < 0 {
+				i, all = len(all), append(all, Exhausted{})
+			}
+			if all[i].Type == "" || run.Started.After(all[i].At) {
+				all[i] = Exhausted{r.Type, r.Objects, run.Started, r.Verb, r.Errno, firmware, guid}
 			}
 		}
 	}
@@ -69,8 +68,7 @@ func refusedRuns(d *state.DeviceState) []*state.Run {
 	return slices.DeleteFunc(runs, func(r *state.Run) bool { return r == nil })
 }
 
-// exceeded reports whether a device has created more objects since: an inventory counts more, or a run created some
-// while there were as many.
+// exceeded reports whether an inventory has counted more objects since, or a run has created some at the same count.
 func exceeded(d *state.DeviceState, e *Exhausted) bool {
 	if d.Resources == nil || d.Resources.Inventory == nil || !d.Resources.Taken.After(e.At) {
 		return false
@@ -78,11 +76,6 @@ func exceeded(d *state.DeviceState, e *Exhausted) bool {
 	created := d.Last != nil && d.Last.Outcome == state.OutcomeOK && d.Last.Reduced == nil && d.Last.Started.After(d.Resources.Taken)
 	objects := d.Resources.Inventory.Count(e.Type)
 	return objects > e.Objects || created && objects == e.Objects
-}
-
-// holding returns the refusals that still apply.
-func holding(all []Exhausted) []Exhausted {
-	return slices.DeleteFunc(slices.Clone(all), func(e Exhausted) bool { return e.Objects <= 0 })
 }
 
 func (a *assessor) exhaustion() {

@@ -67,14 +67,11 @@ type Growth struct {
 	Growers []Grower `json:"growers,omitempty"`
 }
 
-// point is a count at a time.
 type point struct {
 	at      time.Duration
 	objects int64
 }
 
-// growthOf returns the growth on a device according to its samples, for all owners together and for each owner in the
-// last inventory.
 func growthOf(dev *state.DeviceState, exhausted []Exhausted, c Growing) *Growth {
 	g := new(Growth)
 	r := dev.Resources
@@ -83,25 +80,26 @@ func growthOf(dev *state.DeviceState, exhausted []Exhausted, c Growing) *Growth 
 	}
 	latest := r.Samples[len(r.Samples)-1]
 	together := make(map[string]float64) // The pace of all owners.
-	everyone := countsOf(r.Samples, func(s *state.Sample) (state.Counts, bool) { return s.Objects, true })
-	for i, kind := range state.ResourceTypes() {
-		if t, grows := trendOf(points(everyone, i), c); grows {
-			t.Type = kind
-			t.project(limitOf(dev.Info, exhausted, kind), t.To, 0)
-			if t.Steady {
-				together[kind] = t.PerHour
-			}
-			g.All = append(g.All, t)
-		}
-	}
-	for _, o := range r.Inventory.Owners {
-		counts := countsOf(r.Samples, func(s *state.Sample) (state.Counts, bool) { return s.Of(&o) })
+	trends := func(of func(*state.Sample) (state.Counts, bool)) (all []Trend) {
+		counts := countsOf(r.Samples, of)
 		for i, kind := range state.ResourceTypes() {
 			if t, grows := trendOf(points(counts, i), c); grows {
 				t.Type = kind
-				t.project(limitOf(dev.Info, exhausted, kind), int64(latest.Objects[i]), together[kind])
-				g.Growers = append(g.Growers, Grower{PID: o.PID, Comm: o.Comm, ContainerID: o.ContainerID, PodUID: o.PodUID, Trend: t})
+				t.project(limitOf(dev.Info, exhausted, kind), max(t.To, int64(latest.Objects[i])), together[kind])
+				all = append(all, t)
 			}
+		}
+		return all
+	}
+	g.All = trends(func(s *state.Sample) (state.Counts, bool) { return s.Objects, true })
+	for _, t := range g.All {
+		if t.Steady {
+			together[t.Type] = t.PerHour
+		}
+	}
+	for _, o := range r.Inventory.Owners {
+		for _, t := range trends(func(s *state.Sample) (state.Counts, bool) { return s.Of(&o) }) {
+			g.Growers = append(g.Growers, Grower{PID: o.PID, Comm: o.Comm, ContainerID: o.ContainerID, PodUID: o.PodUID, Trend: t})
 		}
 	}
 	slices.SortStableFunc(g.Growers, func(a, b Grower) int {
@@ -113,7 +111,6 @@ func growthOf(dev *state.DeviceState, exhausted []Exhausted, c Growing) *Growth 
 // Fastest returns the ten owners that grow fastest.
 func (g *Growth) Fastest() []Grower { return g.Growers[:min(len(g.Growers), maxGrowers)] }
 
-// counts are the objects of an owner at a time, by type.
 type counts struct {
 	at      time.Duration
 	objects state.Counts
@@ -135,7 +132,6 @@ func countsOf(samples []state.Sample, of func(*state.Sample) (objects state.Coun
 	return all
 }
 
-// points returns the known counts of a type.
 func points(all []counts, kind int) []point {
 	var known []point
 	for _, c := range all {
@@ -247,10 +243,7 @@ func (a *assessor) grows(subject, whose string, pid int, trends []Trend, more st
 	slices.SortStableFunc(trends, func(x, y Trend) int {
 		return cmp.Or(cmp.Compare(x.remaining(), y.remaining()), cmp.Compare(y.PerHour, x.PerHour))
 	})
-	soonest, severity := trends[0], SeverityInfo
-	if soonest.remaining() < a.config.Growing.Within {
-		severity = SeverityWarning
-	}
+	soonest := trends[0]
 	var words []string
 	for _, t := range trends {
 		s := fmt.Sprintf("%s → %s in %s, %s", text.Number(t.From), text.Objects(t.To, t.Type), text.Age(t.Over), text.Pace(t.Rounded()))
@@ -264,7 +257,8 @@ func (a *assessor) grows(subject, whose string, pid int, trends []Trend, more st
 		message += " The count never went down."
 	}
 	a.add(observation{
-		kind: FindingGrowing, severity: severity, subject: subject, message: message + more, size: 1 / max(soonest.remaining().Hours(), 1e-9),
+		kind: FindingGrowing, severity: warningIf(soonest.remaining() < a.config.Growing.Within),
+		subject: subject, message: message + more, size: 1 / max(soonest.remaining().Hours(), 1e-9),
 		replace: []string{"{show}", a.show(soonest.Type, pid)},
 	})
 }

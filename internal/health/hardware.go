@@ -46,7 +46,7 @@ func (a *assessor) hardware() {
 	a.interrupts(r.Interrupts)
 }
 
-// currentHardware returns what the last attempt read, or nil.
+// currentHardware returns the last reading. Nil if it failed altogether.
 func currentHardware(h *state.HardwareState) *state.Hardware {
 	if h == nil || h.Latest == nil || h.Failures > 0 && h.Latest.Failure == "" {
 		return nil
@@ -88,10 +88,7 @@ func (a *assessor) flapping(h *state.HardwareState) {
 		if len(downs) == state.MaxRecent {
 			times = "at least " + times
 		}
-		active := "active"
-		if !l.Active {
-			active = "not active"
-		}
+		active := map[bool]string{true: "active", false: "not active"}[l.Active]
 		a.add(observation{
 			kind: FindingFlapping, subject: fmt.Sprint("port ", l.Port), size: float64(len(downs)), root: a.portRoots[l.Port],
 			message: fmt.Sprintf("Port %d went down %s within %s, last at %s. It is %s now.", l.Port, times,
@@ -107,21 +104,14 @@ func (a *assessor) refused(h *state.Hardware, of string, all []state.RefusedCoun
 		if r.Errno == "EINVAL" || r.Errno == "EIO" {
 			pause = " They are read again only after a while."
 		}
-		group := word(string(r.Group))
-		if why := cmp.Or(word(r.Errno), prose(r.Detail)); why != "" {
-			group += " (" + why + ")"
-		}
-		groups = append(groups, group)
+		groups = append(groups, word(string(r.Group))+around(" (", cmp.Or(word(r.Errno), prose(r.Detail)), ")"))
 	}
 	if len(groups) == 0 {
 		return
 	}
-	severity := SeverityWarning
-	if h.Identity.Role == "vf" || h.Identity.Role == "sf" || h.Table == "" {
-		severity = SeverityInfo // This is as intended.
-	}
+	intended := h.Identity.Role == "vf" || h.Identity.Role == "sf" || h.Table == ""
 	a.add(observation{
-		kind: FindingRefused, severity: severity, subject: of,
+		kind: FindingRefused, severity: warningIf(!intended), subject: of,
 		message: fmt.Sprintf("Counters of %s cannot be read: %s.", of, text.Join(groups, ", ", maxFew)) + pause,
 	})
 }
@@ -225,12 +215,8 @@ func (a *assessor) interrupts(all []state.Interrupt) {
 		}
 	}
 	if isolated > 0 {
-		severity := SeverityInfo
-		if 2*isolated > len(all) {
-			severity = SeverityWarning
-		}
 		a.add(observation{
-			kind: FindingIsolated, severity: severity, subject: "isolated CPUs",
+			kind: FindingIsolated, severity: warningIf(2*isolated > len(all)), subject: "isolated CPUs",
 			message: fmt.Sprintf("The interrupts of %d of %d completion vectors run on CPUs that are isolated from the scheduler.", isolated, len(all)),
 		})
 	}

@@ -34,7 +34,6 @@ type BusErrors struct {
 	Grew time.Time
 }
 
-// deviceHistory is the history of one device, as far as the assessor needs it.
 type deviceHistory struct {
 	activeOnce []int
 	busErrors  BusErrors
@@ -44,7 +43,8 @@ type deviceHistory struct {
 }
 
 func (h *History) of(d *state.DeviceState, c *Config) deviceHistory {
-	exhausted := holding(h.Exhausted[d.Name])
+	// Those that still apply.
+	exhausted := slices.DeleteFunc(slices.Clone(h.Exhausted[d.Name]), func(e Exhausted) bool { return e.Objects <= 0 })
 	return deviceHistory{
 		activeOnce: h.Ports[d.Name], busErrors: h.BusErrors[d.Name], growth: growthOf(d, exhausted, c.Growing),
 		exhausted: exhausted, leftovers: leftovers(h.ContextHistories[d.Name]),
@@ -78,10 +78,10 @@ const (
 // in which findings were absent.
 func (h *History) resumed(now time.Time) History {
 	c := h.clone()
-	c.BusErrors = make(map[string]BusErrors)
+	clear(c.BusErrors)
 	var latest time.Time
 	for _, seen := range c.Findings {
-		latest = slices.MaxFunc([]time.Time{latest, seen.Last}, time.Time.Compare)
+		latest = later(latest, seen.Last)
 	}
 	stopped := now.Sub(latest)
 	if now.IsZero() || stopped > maxDowntime {
@@ -90,12 +90,15 @@ func (h *History) resumed(now time.Time) History {
 	}
 	for key, seen := range c.Findings {
 		seen.Last = seen.Last.Add(stopped)
-		// The clock may have been wrong then.
-		seen.First = slices.MinFunc([]time.Time{seen.First, seen.Last}, time.Time.Compare)
+		if seen.First.After(seen.Last) { // The clock was wrong then.
+			seen.First = seen.Last
+		}
 		c.Findings[key] = seen
 	}
 	return c
 }
+
+func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
 // recordSeen records that a finding exists now, and returns when it was seen.
 func (h *History) recordSeen(key FindingKey, now time.Time) Seen {
@@ -113,16 +116,13 @@ func (h *History) recordSeen(key FindingKey, now time.Time) Seen {
 func (h *History) touch(host *Host, now time.Time) {
 	for key, seen := range h.Findings {
 		if slices.ContainsFunc(host.Devices, func(d *Device) bool {
-			return d.State.Name == key.Device && (d.has(key) || !d.evaluated(key.Kind))
+			has := func(f Finding) bool { return keyOf(key.Device, &f) == key }
+			return d.State.Name == key.Device && (!d.evaluated(key.Kind) || slices.ContainsFunc(d.Findings, has))
 		}) {
 			seen.Last = now
 			h.Findings[key] = seen
 		}
 	}
-}
-
-func (d *Device) has(key FindingKey) bool {
-	return slices.ContainsFunc(d.Findings, func(f Finding) bool { return keyOf(key.Device, &f) == key })
 }
 
 // forget removes findings that have been absent for long. Above the limit, it keeps the oldest.
@@ -146,10 +146,7 @@ func (h *History) Sorted() []FindingKey {
 }
 
 func (h *History) clone() History {
-	return History{
-		Findings: copyOf(h.Findings), Ports: copyOf(h.Ports), Links: copyOf(h.Links),
-		Exhausted: copyOf(h.Exhausted), ContextHistories: copyOf(h.ContextHistories), BusErrors: copyOf(h.BusErrors),
-	}
+	return History{copyOf(h.Findings), copyOf(h.Ports), copyOf(h.Links), copyOf(h.Exhausted), copyOf(h.ContextHistories), copyOf(h.BusErrors)}
 }
 
 func copyOf[K comparable, V any](m map[K]V) map[K]V {
@@ -169,7 +166,6 @@ func put[V any](m map[string]V, device string, v V) {
 	}
 }
 
-// record records the state of a device.
 func (h *History) record(d *state.DeviceState) {
 	h.recordLinks(d)
 	h.recordBusErrors(d)

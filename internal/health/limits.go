@@ -61,12 +61,9 @@ func (a *assessor) nearLimit() {
 
 // largest returns the owner with the most objects of a type, or nil.
 func (a *assessor) largest(kind string) (owner *state.Owner, held int64) {
-	for i := range a.inventory.Owners {
-		o := &a.inventory.Owners[i]
-		for _, c := range o.Objects {
-			if c.Type == kind && c.Objects > held {
-				owner, held = o, c.Objects
-			}
+	for _, o := range a.inventory.Owners {
+		if n := state.CountOf(o.Objects, kind); n > held {
+			owner, held = &o, n
 		}
 	}
 	return owner, held

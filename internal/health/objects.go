@@ -69,44 +69,40 @@ func (a *assessor) leaked() {
 		text.Objects(objects, ""), list(counts), text.Moment(since), text.Age(age))
 	var by []string
 	for _, b := range a.resources.LeakedBy {
-		in := ""
-		if b.Verb != "" {
-			in = " in " + word(b.Verb)
-		}
-		by = append(by, fmt.Sprintf("the %s run of %s (%s%s)", word(string(b.Kind)), text.Moment(b.Started), word(string(b.Outcome)), in))
-	}
-	if len(by) > 0 {
-		message += fmt.Sprintf(" They are from %s.", text.Join(by, ", ", maxFew))
+		by = append(by, fmt.Sprintf("the %s run of %s (%s%s)", word(string(b.Kind)), text.Moment(b.Started),
+			word(string(b.Outcome)), around(" in ", word(b.Verb), "")))
 	}
 	a.add(observation{
-		kind: FindingLeaked, severity: severity, subject: "the exporter's own objects", message: message,
+		kind: FindingLeaked, severity: severity, subject: "the exporter's own objects",
+		message: message + around(" They are from ", text.Join(by, ", ", maxFew), "."),
 		replace: []string{"{show}", a.show(counts[0].Type, 0)},
 	})
 }
 
 func (a *assessor) undestroyed() {
-	type key struct{ kind, errno string }
-	type refusals struct{ probes, contracts, attempts int }
-	var keys []key
-	all := make(map[key]refusals)
-	add := func(objects []state.Undestroyed, probes, contracts int) {
-		for _, u := range objects {
-			k := key{u.Type, u.Errno}
-			r, ok := all[k]
-			if !ok {
-				keys = append(keys, k)
-			}
-			all[k] = refusals{r.probes + probes, r.contracts + contracts, max(r.attempts, u.Attempts)}
-		}
-	}
-	add(a.last.Undestroyed, 1, 0)
+	probes, all := len(a.last.Undestroyed), a.last.Undestroyed
 	if run := a.contract.Last; run != nil {
-		add(run.Undestroyed, 0, 1)
+		all = slices.Concat(all, run.Undestroyed)
+	}
+	type refusals struct{ probes, contracts, attempts int }
+	refused := make(map[state.Undestroyed]*refusals) // By type and errno.
+	var keys []state.Undestroyed
+	for i, u := range all {
+		key := state.Undestroyed{Type: u.Type, Errno: u.Errno}
+		if refused[key] == nil {
+			keys, refused[key] = append(keys, key), new(refusals)
+		}
+		r := refused[key]
+		if r.attempts = max(r.attempts, u.Attempts); i < probes {
+			r.probes++
+		} else {
+			r.contracts++
+		}
 	}
 	// An object that cannot be destroyed blocks the destruction of those it uses.
 	busy := map[string]string{"EBUSY": rootBusy}
-	for _, k := range keys {
-		r := all[k]
+	for _, u := range keys {
+		r := refused[u]
 		n, where := r.probes+r.contracts, "the probes"
 		switch {
 		case r.probes == 0:
@@ -114,11 +110,11 @@ func (a *assessor) undestroyed() {
 		case r.contracts > 0:
 			where = fmt.Sprintf("the probes (%d) and the contracts (%d)", r.probes, r.contracts)
 		}
-		kind, errno := word(k.kind), cmp.Or(word(k.errno), "no errno")
+		kind, errno := word(u.Type), cmp.Or(word(u.Errno), "no errno")
 		a.add(observation{
-			kind: FindingUndestroyed, subject: kind + " " + errno, size: float64(n), root: busy[k.errno],
+			kind: FindingUndestroyed, subject: kind + " " + errno, size: float64(n), root: busy[u.Errno],
 			message: fmt.Sprintf("In the last run of %s the device refused to destroy %s: %s, tried up to %d times.",
-				where, text.Objects(int64(n), k.kind), errno, r.attempts),
+				where, text.Objects(int64(n), u.Type), errno, r.attempts),
 			replace: []string{"{type}", kind},
 		})
 	}

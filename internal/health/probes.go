@@ -10,8 +10,8 @@ import (
 	"rdma_exporter/internal/text"
 )
 
-// aborted adds findings for children that did not complete their run: that of the last probe run, and those of the
-// last contract run. A child that has not exited at all is reported by stuck.
+// aborted adds findings for children that did not complete their run. A child that has not exited at all is reported
+// by stuck.
 func (a *assessor) aborted() {
 	if a.state.Stuck != nil {
 		return
@@ -46,7 +46,6 @@ func (a *assessor) aborted() {
 	}
 }
 
-// ended adds a finding if a run was killed or crashed.
 func (a *assessor) ended(run *state.Run, whose string, harm Harm, root string) {
 	how, ok := map[state.Outcome]string{
 		state.OutcomeTimeout: "was killed at its deadline",
@@ -55,21 +54,14 @@ func (a *assessor) ended(run *state.Run, whose string, harm Harm, root string) {
 	if !ok {
 		return
 	}
-	subject, message := whose, fmt.Sprintf("The last run of %s, started at %s, %s", whose, text.Moment(run.Started), how)
-	if run.Verb != "" {
-		subject += ", in " + word(run.Verb)
-		if !strings.Contains(run.Error, run.Verb) {
-			message += ", in " + word(run.Verb)
-		}
+	in := around(", in ", word(run.Verb), "")
+	message := fmt.Sprintf("The last run of %s, started at %s, %s", whose, text.Moment(run.Started), how)
+	if !strings.Contains(run.Error, run.Verb) {
+		message += in
 	}
-	if run.InProgress != "" {
-		message += ", while it checked " + word(run.InProgress)
-	}
-	if run.Error != "" {
-		message += ": " + prose(run.Error)
-	}
+	message += around(", while it checked ", word(run.InProgress), "") + around(": ", prose(run.Error), "") + "."
 	a.add(observation{
-		kind: FindingRunAborted, entry: string(run.Outcome), harm: harm, subject: subject, message: message + ".", run: true, root: root,
+		kind: FindingRunAborted, entry: string(run.Outcome), harm: harm, subject: whose + in, message: message, run: true, root: root,
 	})
 }
 
@@ -145,10 +137,10 @@ func (a *assessor) probe(p *state.ProbeResult, failures []state.Failure) {
 
 // rootOf returns the root cause of a failure. Empty if it shares none.
 func rootOf(f *state.Failure) string {
-	if f.Verb == "" || f.Errno == "" {
+	if f.Verb == "" {
 		return ""
 	}
-	return f.Verb + " " + f.Errno
+	return around(f.Verb+" ", f.Errno, "")
 }
 
 // failureTexts returns the failures with equal ones grouped, and each of them as evidence if that says more.
@@ -210,31 +202,22 @@ func memlockText(limit int64) string {
 
 // failureText describes one failure. The message usually names the verb and the errno.
 func failureText(f *state.Failure) string {
-	var parts []string
-	if f.Subject.String() != "" {
-		parts = append(parts, prose(f.Subject.String()))
-	}
+	parts := []string{prose(f.Subject.String())}
 	for _, w := range []string{f.Verb, f.Errno} {
-		if w != "" && !strings.Contains(f.Message, w) {
+		if !strings.Contains(f.Message, w) {
 			parts = append(parts, word(w))
 		}
 	}
-	if f.Message != "" {
-		parts = append(parts, prose(f.Message))
-	}
-	return cmp.Or(strings.Join(parts, ": "), "no reason given")
+	return cmp.Or(text.JoinWords(": ", append(parts, prose(f.Message))...), "no reason given")
 }
 
 // unexplained adds a finding if the last run failed and no other finding says why.
 func (a *assessor) unexplained() {
 	run := a.last
-	if run.Outcome != state.OutcomeFailed || a.wrongNow ||
-		len(run.Undestroyed) > 0 && (run.FailedVerb == "" || destroys(run.FailedVerb)) {
-		return
-	}
 	// Empty messages make no run fail.
-	explained := func(f found) bool { return f.Kind == FindingProbeFailed && f.Severity == SeverityCritical }
-	if a.has(FindingUnusable) || slices.ContainsFunc(a.found, explained) {
+	explains := func(f found) bool { return f.Kind == FindingProbeFailed && f.Severity == SeverityCritical }
+	if run.Outcome != state.OutcomeFailed || a.wrongNow || a.has(FindingUnusable) || slices.ContainsFunc(a.found, explains) ||
+		len(run.Undestroyed) > 0 && (run.FailedVerb == "" || destroys(run.FailedVerb)) {
 		return
 	}
 	a.add(observation{

@@ -15,13 +15,9 @@ func (a *assessor) stuck() {
 		if s == nil {
 			return
 		}
-		in := ""
-		if s.Verb != "" {
-			in = ", in " + word(s.Verb)
-		}
 		a.add(observation{
 			kind: FindingStuck, subject: fmt.Sprintf("pid %d", s.PID),
-			message: fmt.Sprintf("A process of the exporter (%s), pid %d, was killed and has not ended since %s%s.", whose, s.PID, text.Moment(s.Since), in),
+			message: fmt.Sprintf("A process of the exporter (%s), pid %d, was killed and has not ended since %s%s.", whose, s.PID, text.Moment(s.Since), around(", in ", word(s.Verb), "")),
 			replace: []string{"{pid}", fmt.Sprint(s.PID)}, run: true, root: root,
 		})
 	}
@@ -33,8 +29,8 @@ func (a *assessor) stuck() {
 }
 
 func (a *assessor) incomplete() {
-	if !a.onlyCounted() {
-		for _, reason := range state.IncompleteReasons() {
+	for _, reason := range state.IncompleteReasons() {
+		if !a.onlyCounted() {
 			a.incompleteFor(reason)
 		}
 	}
@@ -45,7 +41,8 @@ func (a *assessor) incompleteFor(reason state.IncompleteReason) {
 	var types, sized, details []string
 	var size float64
 	for _, n := range a.inventory.Incomplete {
-		if n.Reason != reason {
+		// There is at most one of each type.
+		if n.Reason != reason || len(types) == len(state.ResourceTypes()) {
 			continue
 		}
 		objects, name := a.inventory.Count(n.Type), word(n.Type)
@@ -62,21 +59,13 @@ func (a *assessor) incompleteFor(reason state.IncompleteReason) {
 	if len(types) == 0 {
 		return
 	}
-	// There is at most one of each type.
-	some := func(texts []string, separator string) string {
-		return strings.Join(texts[:min(len(texts), len(state.ResourceTypes()))], separator)
-	}
 	message := "Not read one by one: "
 	if reason == state.IncompleteInterrupted {
 		message = "Read while changing: "
 	}
-	message += some(sized, ", ")
-	if len(details) > 0 {
-		message += " (" + some(details, "; ") + ")"
-	}
 	a.add(observation{
-		kind: FindingIncomplete, entry: string(reason), size: size,
-		subject: some(types, ", "), message: message + ".",
+		kind: FindingIncomplete, entry: string(reason), size: size, subject: strings.Join(types, ", "),
+		message: message + strings.Join(sized, ", ") + around(" (", strings.Join(details, "; "), ")") + ".",
 		replace: []string{"{show}", a.show(types[0], 0)},
 	})
 }
@@ -96,16 +85,11 @@ func (a *assessor) onlyCounted() bool {
 // reports that instead.
 func (a *assessor) lastInventory() {
 	last := a.resources.Last
-	if last == nil || last.Outcome == state.OutcomeOK {
+	if last == nil || last.Outcome == state.OutcomeOK || a.fresh() && len(a.inventory.Incomplete) > 0 && !a.onlyCounted() {
 		return
 	}
-	if a.fresh() && len(a.inventory.Incomplete) > 0 && !a.onlyCounted() {
-		return
-	}
-	message := fmt.Sprintf("The inventory started at %s ended with outcome %s", text.Moment(last.Started), cmp.Or(word(string(last.Outcome)), "unknown"))
-	if last.Error != "" {
-		message += ": " + word(last.Error)
-	}
+	message := fmt.Sprintf("The inventory started at %s ended with outcome %s%s", text.Moment(last.Started),
+		cmp.Or(word(string(last.Outcome)), "unknown"), around(": ", word(last.Error), ""))
 	switch {
 	case a.onlyCounted():
 		message += ". It only counted the objects."

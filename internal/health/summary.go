@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -15,7 +16,6 @@ import (
 // NothingToDo is the headline of a healthy device.
 const NothingToDo = "No action needed."
 
-// summary is the health of a device with its headline.
 type summary struct {
 	health   Health
 	headline string
@@ -87,13 +87,10 @@ func (d *Device) unhealthy() summary {
 	case stuck != nil:
 		return summary{Critical, fmt.Sprintf("Process %d was killed but has not ended.", stuck.PID)}
 	case run != nil && run.Outcome != state.OutcomeOK:
-		ended := fmt.Sprintf("ended with %q", word(string(run.Outcome)))
-		switch run.Outcome {
-		case state.OutcomeFailed, state.OutcomeCrashed:
-			ended = string(run.Outcome)
-		case state.OutcomeTimeout:
-			ended = "timed out"
-		}
+		ended := map[state.Outcome]string{
+			state.OutcomeFailed: "failed", state.OutcomeCrashed: "crashed", state.OutcomeTimeout: "timed out",
+		}[run.Outcome]
+		ended = cmp.Or(ended, fmt.Sprintf("ended with %q", word(string(run.Outcome))))
 		return summary{Warning, strings.TrimSpace("The last probe run " + ended + ". " + run.Error)}
 	default:
 		return summary{}
@@ -124,9 +121,7 @@ func (d *Device) gaps(now time.Time) string {
 			skipped = append(skipped, p.Name)
 		}
 	}
-	if len(skipped) > 0 {
-		gaps += " Could not be probed: " + strings.Join(skipped, ", ") + "."
-	}
+	gaps += around(" Could not be probed: ", strings.Join(skipped, ", "), ".")
 	if reduced := d.State.Last.Reduced; reduced != nil {
 		gaps += " Left alone for now: " + reduced.Detail + "."
 	}
@@ -135,8 +130,5 @@ func (d *Device) gaps(now time.Time) string {
 			old = append(old, fmt.Sprintf("the %s run, started %s", kind, text.Ago(now, d.last(kind).Started)))
 		}
 	}
-	if len(old) > 0 {
-		gaps += " Out of date: " + strings.Join(old, ", and ") + "."
-	}
-	return gaps
+	return gaps + around(" Out of date: ", strings.Join(old, ", and "), ".")
 }

@@ -43,24 +43,29 @@ func (a *assessor) show(kind string, pid int, filters ...string) string {
 	return strings.Join(append(command, filters...), " ")
 }
 
-// ownerName names a process.
-func ownerName(pid int, comm string) string {
-	if comm == "" {
-		return fmt.Sprintf("pid %d", pid)
+// around returns a text between two others. Empty if the text is.
+func around(before, s, after string) string {
+	if s == "" {
+		return ""
 	}
-	return fmt.Sprintf("pid %d (%s)", pid, word(comm))
+	return before + s + after
+}
+
+func ownerName(pid int, comm string) string {
+	return fmt.Sprintf("pid %d%s", pid, around(" (", word(comm), ")"))
 }
 
 // place returns the container and pod of a process or cgroup, to be appended to its name.
 func place(containerID, podUID string) string {
-	var s string
-	if containerID != "" {
-		s += ", container " + text.ShortID(containerID)
+	return around(", container ", text.ShortID(containerID), "") + around(", pod ", word(podUID), "")
+}
+
+// warningIf returns a warning, or info.
+func warningIf(bad bool) Severity {
+	if bad {
+		return SeverityWarning
 	}
-	if podUID != "" {
-		s += ", pod " + word(podUID)
-	}
-	return s
+	return SeverityInfo
 }
 
 func largestFirst(a, b state.TypeCount) int {
