@@ -40,7 +40,7 @@ func servePair(t *testing.T, devices int, flags, theirFlags []string) (ours, the
 func addMemory(t *testing.T, table *table, situation string, ours, theirs *bench.Server) {
 	t.Helper()
 	for _, m := range []struct{ quantity, key string }{
-		{"resident, MiB", "VmRSS"}, {"of which its own, MiB", "RssAnon"}, {"of which files, MiB", "RssFile"},
+		{"resident, MiB", "VmRSS"}, {"anonymous, MiB", "RssAnon"}, {"files, MiB", "RssFile"},
 	} {
 		table.add(situation, m.quantity, ours.Memory(t, m.key), theirs.Memory(t, m.key))
 	}
