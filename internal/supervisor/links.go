@@ -1,12 +1,10 @@
 package supervisor
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"rdma_exporter/internal/state"
@@ -132,9 +130,6 @@ func (l *link) down(n int, now time.Time) {
 	l.Recent = recent[max(0, len(recent)-state.MaxRecent):]
 }
 
-// maxLinksAway limits the absent devices whose links are remembered.
-const maxLinksAway = 1024
-
 // leaveLinks remembers the links of a device that vanishes. Caller holds mu.
 func (s *Supervisor) leaveLinks(w *worker) {
 	past := w.adapter.past
@@ -142,11 +137,7 @@ func (s *Supervisor) leaveLinks(w *worker) {
 	if len(past.Links) == 0 {
 		return
 	}
-	if len(s.links) >= maxLinksAway {
-		delete(s.links, slices.MinFunc(slices.Collect(maps.Keys(s.links)), func(a, b string) int {
-			return cmp.Or(s.links[a].Away.Compare(s.links[b].Away), strings.Compare(a, b))
-		}))
-	}
+	maps.DeleteFunc(s.links, func(_ string, p state.LinkHistory) bool { return p.Forgotten(past.Away) })
 	s.links[w.name] = past
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -341,24 +343,17 @@ func TestLinksOfThePast(t *testing.T) {
 	}
 }
 
-func TestLinksAwayAreBounded(t *testing.T) {
+// TestLinksAwayAreForgotten verifies that links of absent devices do not pile up.
+func TestLinksAwayAreForgotten(t *testing.T) {
 	t.Parallel()
-	s := &Supervisor{links: make(map[string]state.LinkHistory)}
-	leave := func(name string, links ...state.Link) {
+	s := &Supervisor{links: map[string]state.LinkHistory{
+		"b": {Away: time.Now().Add(-time.Minute)}, "c": {Away: time.Now().Add(-2 * state.MaxAway)},
+	}}
+	for name, links := range map[string][]state.Link{"unread": nil, "d": {{Port: 1}}} {
 		s.leaveLinks(&worker{name: name, adapter: newAdapter(nil, state.LinkHistory{Links: links})})
 	}
-	s.links["b"] = state.LinkHistory{Away: time.Now().Add(-time.Minute)}
-	s.links["c"] = state.LinkHistory{Away: time.Now().Add(-time.Hour)}
-	leave("unread")
-	for n := range maxLinksAway - 1 {
-		leave(fmt.Sprint(n), state.Link{Port: 1})
-	}
-	_, b := s.links["b"]
-	_, c := s.links["c"]
-	if _, unread := s.links["unread"]; len(s.links) != maxLinksAway || !b || c || unread {
-		t.Errorf("%d are remembered: b %t, c %t, unread %t", len(s.links), b, c, unread)
-	}
-	if got := s.takeLinks("0"); len(got.Links) != 1 || got.Away.IsZero() || len(s.links) != maxLinksAway-1 {
+	wantEqual(t, "remembered", slices.Sorted(maps.Keys(s.links)), []string{"b", "d"})
+	if got := s.takeLinks("d"); len(got.Links) != 1 || got.Away.IsZero() || len(s.links) != 1 {
 		t.Errorf("%+v", got)
 	}
 }

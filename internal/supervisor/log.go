@@ -172,26 +172,15 @@ func (l *changeLogger) contracts(c *contractRunner, res result, abandoned bool) 
 
 // sumUp logs the verdicts of the first contract run.
 func (l *changeLogger) sumUp(verdicts []state.Contract) {
-	count := make(map[state.Verdict]int)
-	var violated, known []string
+	count, known := make(map[state.Verdict]int), 0
 	for _, v := range verdicts {
 		count[v.Verdict]++
-		switch {
-		case v.Verdict != state.VerdictViolated:
-		case v.Known:
-			known = append(known, v.Name)
-		default:
-			violated = append(violated, v.Name)
+		if v.Verdict == state.VerdictViolated && v.Known {
+			known++
 		}
 	}
-	attrs := []any{"hold", count[state.VerdictHolds], "violated", count[state.VerdictViolated], "skipped", count[state.VerdictSkipped]}
-	if len(violated) > 0 {
-		attrs = append(attrs, "violations", strings.Join(violated, ", "))
-	}
-	if len(known) > 0 {
-		attrs = append(attrs, "known", strings.Join(known, ", "))
-	}
-	l.log.Info("Contracts of device checked for the first time", attrs...)
+	l.log.Info("Contracts of device checked for the first time", "hold", count[state.VerdictHolds],
+		"violated", count[state.VerdictViolated], "known", known, "skipped", count[state.VerdictSkipped])
 }
 
 // verdict logs a verdict that changed. After the summary of the first contract run, it logs

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -73,7 +74,8 @@ const (
 // allOnce finds the devices and does everything once on each.
 func (s *Supervisor) allOnce(runs, inventories context.Context) {
 	var found []*worker
-	s.discover(func(w *worker) { found = append(found, w) })
+	s.start = func(w *worker) { found = append(found, w) }
+	s.discover()
 	for _, w := range found {
 		s.running.Go(func() { w.onceOnly(runs, inventories) })
 	}
@@ -90,6 +92,9 @@ func (s *Supervisor) close(limited bool) {
 	if limited && !s.discovered && s.discoveryError == "" {
 		s.discoveryError = "the devices were not listed in time"
 	}
+	maps.DeleteFunc(s.leftovers, func(_ leftoverKey, l *leftover) bool {
+		return within(0, l.process.done()) // It was only slow to exit.
+	})
 	for _, w := range s.workers {
 		if kinds := w.missing(); limited && len(kinds) > 0 {
 			w.state.OutOfTime = &state.OutOfTime{Kinds: kinds}
@@ -108,8 +113,9 @@ func (w *worker) missing() (kinds []state.Kind) {
 		}
 	}
 	// Nothing follows on a stuck child.
-	add(dev.Last == nil && dev.Stuck == nil, state.KindProbe)
-	add(w.contracts != nil && !w.checked && dev.Stuck == nil, state.KindContract)
+	stuck := w.s.leftovers[leftoverKey{state.KindProbe, w.name}] != nil
+	add(dev.Last == nil && !stuck, state.KindProbe)
+	add(w.contracts != nil && !w.checked && !stuck, state.KindContract)
 	add(w.inventory != nil && (dev.Resources == nil || dev.Resources.Last == nil), state.KindInventory)
 	add(w.s.cfg.Hardware.Interval > 0 && w.s.hardware == nil, state.KindHardware)
 	return kinds
@@ -148,7 +154,7 @@ func (s *Supervisor) remaining(d time.Duration) time.Duration {
 // onceOnly does everything once. The contexts bound the probe and contract runs, and the
 // inventories.
 func (w *worker) onceOnly(runs, inventories context.Context) {
-	left := w.runAll(runs)
+	w.runAll(runs)
 	c := w.contracts
 	isCut := c != nil && (c.goesOn() || c.partial != nil)
 	if isCut && isBudget(runs) {
@@ -167,13 +173,5 @@ func (w *worker) onceOnly(runs, inventories context.Context) {
 	})
 	if w.inventory != nil {
 		w.inventory.takeOne(inventories)
-	}
-	if left == nil {
-		return
-	}
-	select {
-	case <-left.done(): // It was only slow to exit.
-		w.update(func(dev *state.DeviceState) { dev.Stuck = nil })
-	default:
 	}
 }

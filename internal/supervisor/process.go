@@ -95,10 +95,7 @@ func (e exit) String() string {
 	if e.signal == 0 {
 		return fmt.Sprintf("exit status %d", e.status)
 	}
-	if name := unix.SignalName(e.signal); name != "" {
-		return "killed by " + name
-	}
-	return fmt.Sprintf("killed by signal %d", int(e.signal))
+	return "killed by " + cmp.Or(unix.SignalName(e.signal), e.signal.String())
 }
 
 // execProcess is a process of the operating system.

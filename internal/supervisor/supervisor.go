@@ -34,14 +34,13 @@ type Supervisor struct {
 	// probesVersion counts the changes of the configuration of the probes.
 	probesVersion atomic.Int64
 	snapshot      atomic.Pointer[state.Snapshot]
-	// ended passes workers that have ended to the goroutine of Run.
-	ended chan *worker
 	// linkChanged has a value when a network device of a port has changed.
 	linkChanged chan struct{}
 
-	// running are the goroutines that Run waits for. over is closed when none may wait for a
-	// stuck child any longer, and always in RunOnce, which once marks.
+	// running are the goroutines that Run waits for, and start starts a worker. over is closed
+	// when none may wait for a stuck child any longer, and always in RunOnce, which once marks.
 	running sync.WaitGroup
+	start   func(*worker)
 	over    <-chan struct{}
 	once    bool
 	// deadline is when the children of RunOnce must have exited. Zero means no limit.
@@ -53,14 +52,13 @@ type Supervisor struct {
 	mu sync.Mutex
 	// closed is true if the snapshot is the last one.
 	closed bool
-	// leftovers are stuck children that read inventories or the hardware.
+	// leftovers are the stuck children. Probe and contract runs share a key.
 	leftovers map[leftoverKey]*leftover
 	// hardware is the last finished reading.
 	hardware *state.Run
 	// links are the earlier states of ports of devices that are absent or were not found yet.
 	links map[string]state.LinkHistory
-	// workers are those that have not ended, by device. Only the goroutine of Run adds and
-	// removes some.
+	// workers are those that have not ended, by device.
 	workers map[string]*worker
 	// discovered is true if devices could be listed once.
 	discovered     bool
@@ -72,7 +70,8 @@ type Supervisor struct {
 // leftover is a child that was killed and has not exited. The key is the kind of its run and
 // a device that waits for it.
 type leftover struct {
-	stuck *state.Stuck
+	process process
+	stuck   *state.Stuck
 	// exited is closed when the child has exited and is no longer in the snapshot.
 	exited chan struct{}
 }
@@ -95,7 +94,6 @@ func New(cfg Config) (*Supervisor, error) {
 		random:      rand.Float64,
 		runs:        newLimiter(cfg.Concurrency),
 		inventories: newLimiter(inventoryConcurrency),
-		ended:       make(chan *worker),
 		linkChanged: make(chan struct{}, 1),
 		leftovers:   make(map[leftoverKey]*leftover),
 		links:       make(map[string]state.LinkHistory),
@@ -119,13 +117,13 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	}
 	s.over = ctx.Done()
 	defer s.running.Wait()
-	start := func(w *worker) {
+	s.start = func(w *worker) {
 		var deviceCtx context.Context
 		deviceCtx, w.cancel = context.WithCancelCause(ctx)
 		s.running.Go(func() { w.work(deviceCtx) })
 	}
 
-	s.discover(start)
+	s.discover()
 	if s.cfg.Hardware.Interval > 0 {
 		s.running.Go(func() { s.readHardware(ctx) })
 		if s.cfg.WatchLinks != nil {
@@ -139,9 +137,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			s.discover(start)
-		case w := <-s.ended:
-			s.remove(w, start)
+			s.discover()
 		}
 	}
 }
@@ -159,7 +155,7 @@ func (s *Supervisor) ProbesChanged() {
 
 // discover lists the devices, starts a worker for each new one, and ends the workers of those
 // that have vanished.
-func (s *Supervisor) discover(start func(*worker)) {
+func (s *Supervisor) discover() {
 	found, err := s.cfg.Discover()
 	names, rejected := sift(found)
 	log := s.cfg.Logger
@@ -204,11 +200,11 @@ func (s *Supervisor) discover(start func(*worker)) {
 		switch {
 		case !ok:
 			log.Info("Device found", "device", name)
-			s.add(name, start)
+			s.add(name)
 		case !w.state.Present:
 			// Its worker is about to end, which may take long if a child is stuck. The next
 			// one starts then.
-			w.state = state.DeviceState{Name: name, Present: true, Stuck: w.state.Stuck}
+			w.state = state.DeviceState{Name: name, Present: true}
 			log.Info("Device found", "device", name)
 		}
 	}
@@ -216,10 +212,10 @@ func (s *Supervisor) discover(start func(*worker)) {
 }
 
 // add starts a worker for a device. Caller holds mu.
-func (s *Supervisor) add(name string, start func(*worker)) {
+func (s *Supervisor) add(name string) {
 	w := newWorker(s, name)
 	s.workers[name] = w
-	start(w)
+	s.start(w)
 }
 
 // vanish ends the worker of a device that has vanished. Caller holds mu.
@@ -233,21 +229,22 @@ func (s *Supervisor) vanish(w *worker) {
 }
 
 // remove removes a worker that has ended, and starts another if the device has appeared again.
-func (s *Supervisor) remove(w *worker, start func(*worker)) {
+func (s *Supervisor) remove(w *worker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.workers, w.name)
 	if w.state.Present {
-		s.add(w.name, start)
+		s.add(w.name)
 	}
 	s.publish()
 }
 
 // leave records a stuck child until it exits or the supervisor ends. The devices get no
 // further run of the kind until then.
-func (s *Supervisor) leave(kind state.Kind, devices []string, res result, log changeLogger) {
-	left := &leftover{stuckState(res), make(chan struct{})}
-	log.stuck(left.stuck)
+func (s *Supervisor) leave(kind state.Kind, devices []string, res result, log changeLogger) *leftover {
+	stuck := &state.Stuck{PID: res.left.pid(), Verb: res.verb, Since: res.killed}
+	left := &leftover{res.left, stuck, make(chan struct{})}
+	log.stuck(stuck)
 	change := func(f func(leftoverKey)) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -263,10 +260,11 @@ func (s *Supervisor) leave(kind state.Kind, devices []string, res result, log ch
 		case <-s.over:
 			return
 		}
-		log.unstuck(left.stuck)
+		log.unstuck(stuck)
 		change(func(k leftoverKey) { delete(s.leftovers, k) })
 		close(left.exited)
 	})
+	return left
 }
 
 // Snapshot returns the current state of the devices. It is never nil and never blocks. Callers
@@ -289,7 +287,7 @@ func (s *Supervisor) publish() {
 	for _, w := range s.workers {
 		// A stuck child holds its device in the kernel, so it matters even if the device has
 		// vanished. RunOnce keeps each device that it found.
-		if w.state.Present || w.state.Stuck != nil || s.once {
+		if w.state.Present || s.once || s.leftovers[leftoverKey{state.KindProbe, w.name}] != nil {
 			snap.Devices = append(snap.Devices, w.state)
 		}
 	}
@@ -303,6 +301,8 @@ func (s *Supervisor) publish() {
 			snap.Devices = append(snap.Devices, state.DeviceState{Name: key.device})
 		}
 		switch dev := &snap.Devices[i]; {
+		case key.kind == state.KindProbe:
+			dev.Stuck = left.stuck
 		case key.kind == state.KindInventory:
 			dev.Resources = withStuck(dev.Resources, func(r *state.Resources) { r.Stuck = left.stuck })
 		case dev.Present:

@@ -81,35 +81,32 @@ func (w *worker) work(ctx context.Context) {
 	if w.inventory != nil {
 		inventories.Go(func() { w.inventory.run(ctx) })
 	}
-	left := w.runAll(ctx)
+	ended := w.runAll(ctx)
 	inventories.Wait()
-	if left != nil || !errors.Is(context.Cause(ctx), errVanished) {
+	if !ended || !errors.Is(context.Cause(ctx), errVanished) {
 		return
 	}
 	w.deliverMu.Lock()
-	defer w.deliverMu.Unlock()
 	for _, o := range w.s.cfg.Observers {
 		o.Forget(w.name)
 	}
-	select {
-	case w.s.ended <- w:
-	case <-w.s.over:
-	}
+	w.deliverMu.Unlock()
+	w.s.remove(w)
 }
 
 // runAll runs child after child until ctx is done or, in RunOnce, nothing is due. It returns
-// the stuck child that ended it, or nil.
-func (w *worker) runAll(ctx context.Context) (left process) {
+// false if a stuck child is left.
+func (w *worker) runAll(ctx context.Context) bool {
 	w.probes.due = time.Now().Add(w.s.firstDelay())
 	for {
 		j := w.await(ctx)
 		if j == nil {
-			return nil
+			return true
 		}
 		release, err := w.acquire(ctx, j)
 		if err != nil {
 			if ctx.Err() != nil {
-				return nil
+				return true
 			}
 			// A probe run has become due and goes first.
 			j.due = time.Now()
@@ -127,10 +124,10 @@ func (w *worker) runAll(ctx context.Context) (left process) {
 			w.deliver(res, w.probed(res))
 		}
 		if res.left != nil && !w.awaitExit(res) {
-			return res.left
+			return false
 		}
 		if res.run == nil {
-			return nil // The run was cancelled, since ctx is done.
+			return true // The run was cancelled, since ctx is done.
 		}
 		w.inventory.childEnded(res.run)
 		w.schedule(j, res.run)
@@ -336,21 +333,13 @@ func (w *worker) awaitExit(res result) bool {
 		w.ticket.end()
 		w.ticket = nil
 	}
-	stuck := stuckState(res)
-	w.log.stuck(stuck)
-	w.update(func(dev *state.DeviceState) { dev.Stuck = stuck })
+	left := w.s.leave(state.KindProbe, []string{w.name}, res, w.log)
 	select {
-	case <-res.left.done():
+	case <-left.exited:
+		return true
 	case <-w.s.over:
 		return false
 	}
-	w.log.unstuck(stuck)
-	w.update(func(dev *state.DeviceState) { dev.Stuck = nil })
-	return true
-}
-
-func stuckState(res result) *state.Stuck {
-	return &state.Stuck{PID: res.left.pid(), Verb: res.verb, Since: res.killed}
 }
 
 // update changes the state and publishes it.
