@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// DefaultMetricsPath is where the metrics are unless told otherwise.
+	// DefaultMetricsPath is the default path of the metrics.
 	DefaultMetricsPath = "/metrics"
 
 	healthyPath = "/-/healthy"
@@ -24,11 +24,10 @@ const (
 
 // Config is what the handler needs.
 type Config struct {
-	// Snapshot returns what is known of the devices now; nil while nothing is
-	// known. It is called by any number of goroutines at once and must not wait.
+	// Snapshot returns the latest snapshot, or nil before the first one. It must be safe for
+	// concurrent use and must not block.
 	Snapshot func() *state.Snapshot
-	// Status returns what people and programs are shown of the devices at a moment, under
-	// the same terms.
+	// Status returns the status at a moment. The same applies to it.
 	Status func(now time.Time) *api.Status
 	// Gatherer is asked for the metrics at each scrape.
 	Gatherer prometheus.Gatherer
@@ -38,14 +37,14 @@ type Config struct {
 	Only func(collect, exclude []string) (prometheus.Gatherer, error)
 	// Registerer takes the metrics of the handler itself.
 	Registerer prometheus.Registerer
-	// Logger is told of scrapes that failed in part or whole.
+	// Logger logs scrapes that failed in part or whole.
 	Logger *slog.Logger
 	// MetricsPath is where the metrics are; DefaultMetricsPath if empty.
 	MetricsPath string
 	// MaxRequests limits concurrent scrapes, and likewise concurrent requests of the page
 	// and the JSON. Further ones are answered 503. Zero means no limit.
 	MaxRequests int
-	// Now is the clock by which ages are told; time.Now if nil.
+	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 }
 
@@ -64,20 +63,16 @@ func (c Config) Validate() (Config, error) {
 		}
 	}
 	var errs []error
-	if c.Snapshot == nil {
-		errs = append(errs, errors.New("no Snapshot"))
-	}
-	if c.Status == nil {
-		errs = append(errs, errors.New("no Status"))
-	}
-	if c.Gatherer == nil {
-		errs = append(errs, errors.New("no Gatherer"))
-	}
-	if c.Registerer == nil {
-		errs = append(errs, errors.New("no Registerer"))
-	}
-	if c.Logger == nil {
-		errs = append(errs, errors.New("no Logger"))
+	for _, f := range []struct {
+		name    string
+		missing bool
+	}{
+		{"Snapshot", c.Snapshot == nil}, {"Status", c.Status == nil}, {"Gatherer", c.Gatherer == nil},
+		{"Registerer", c.Registerer == nil}, {"Logger", c.Logger == nil},
+	} {
+		if f.missing {
+			errs = append(errs, errors.New("no "+f.name))
+		}
 	}
 	if c.MaxRequests < 0 {
 		errs = append(errs, fmt.Errorf("at most %d requests at once: must not be negative", c.MaxRequests))

@@ -1,10 +1,6 @@
-// Package web serves what the exporter knows over HTTP: the metrics, a page for
-// people, the same as JSON, and whether the exporter is healthy and ready. It shows
-// the latest snapshot and waits for no device. docs/reference/status-page.md tells of page and
-// JSON.
+// Package web serves the metrics, the status page, its JSON, and the health and readiness of
+// the exporter over HTTP. It shows the latest snapshot and waits for no device.
 //
-// TLS and basic authentication are those of the exporter toolkit. With basic
-// authentication every path asks for a password, /-/healthy and /-/ready too: the
-// toolkit exempts none. A probe of an orchestrator must then send one, or check
-// that the port accepts connections instead.
+// TLS and basic authentication are those of the exporter toolkit, which exempts no path:
+// health checks need the password too, or must check that the port accepts connections.
 package web

@@ -108,7 +108,7 @@ func TestPaths(t *testing.T) {
 		{"ready before discovery", nil, "GET", "/-/ready", 503, "have not been listed yet"},
 		{"ready before first runs", waiting, "GET", "/-/ready", 503, "waiting for the first run on 2 devices."},
 		{"ready after failed discovery", &state.Snapshot{DiscoveryError: "EPERM"}, "GET", "/-/ready", 503, "could not be listed; see the status page and the log."},
-		{"ready in between", &state.Snapshot{}, "GET", "/-/ready", 503, "first round of probes"},
+		{"ready in between", &state.Snapshot{}, "GET", "/-/ready", 503, "the first probe run has not finished on every device."},
 		{"reload", devices(), "POST", "/-/reload", 404, ""},
 		{"unknown", devices(), "GET", "/nothing", 404, ""},
 		{"below metrics", devices(), "GET", "/metrics/", 404, ""},

@@ -8,15 +8,13 @@ import (
 	"rdma_exporter/internal/text"
 )
 
-// healthy answers as long as the exporter can answer at all. A failing device is
-// no reason to restart the exporter.
+// healthy always answers 200. A restart of the exporter cures no device.
 func healthy(w http.ResponseWriter, _ *http.Request) {
 	respond(w, http.StatusOK, "rdma_exporter is healthy.")
 }
 
-// ready answers 200 once each device found at first has been probed, and until
-// then 503 with what it waits for, in numbers: these paths are shown to whom the
-// others are not, and name neither devices nor files.
+// ready answers 503 until each device found at the start has been probed. Orchestrators show
+// the answer to people who may not see the status page, so it names no device and no file.
 func ready(snapshot func() *state.Snapshot) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		s := snapshot()
@@ -42,17 +40,15 @@ func waitsFor(s *state.Snapshot) string {
 		}
 	}
 	if waiting == 0 {
-		return "the first round of probes is not complete"
+		return "the first probe run has not finished on every device"
 	}
 	return "waiting for the first run on " + text.Plural(waiting, "device")
 }
 
-// respond answers with a line of text. It must not be cached: what it says may
-// change at any moment.
+// respond answers with a line of text that must not be cached.
 func respond(w http.ResponseWriter, code int, line string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	// An error means that the client is gone, and there is nobody to tell.
-	_, _ = io.WriteString(w, line+"\n")
+	_, _ = io.WriteString(w, line+"\n") // An error means that the client is gone.
 }

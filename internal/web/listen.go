@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -75,14 +74,7 @@ func checkAddress(address string) (port uint32, err error) {
 	if address == "" {
 		return 0, errors.New("it is empty")
 	}
-	virtual := strings.HasPrefix(address, vsockPrefix)
-	if virtual {
-		u, err := url.Parse(address)
-		if err != nil {
-			return 0, err
-		}
-		address = u.Host
-	}
+	address, virtual := strings.CutPrefix(address, vsockPrefix)
 	_, text, err := net.SplitHostPort(address)
 	var wrong *net.AddrError
 	switch {

@@ -22,15 +22,14 @@ var (
 	pageCSS string
 )
 
-// The least and the most seconds after which a page may be asked to load itself
-// again.
+// Bounds of the interval between reloads, in seconds.
 const (
 	minRefresh = 5
 	maxRefresh = 3600
 )
 
 func newPage(c Config) http.Handler {
-	// Where nobody ever looks at it, its templates take no memory.
+	// The templates take memory only once the page is opened.
 	templates := sync.OnceValues(pageTemplates)
 	body := rendering(c, "text/html; charset=utf-8", func(w io.Writer, now time.Time) error {
 		t, err := templates()
@@ -39,8 +38,8 @@ func newPage(c Config) http.Handler {
 		}
 		return t.Execute(w, viewOf(c.Status(now), c.MetricsPath))
 	})
-	// The policy allows nothing but the page's own style: text from a device could not
-	// do harm even if it got past escaping.
+	// The policy allows only the page's own style, so that text from a device can do no harm
+	// even if it gets past escaping.
 	hash := sha256.Sum256([]byte(pageCSS))
 	policy := "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) +
 		"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

@@ -1,7 +1,7 @@
 package web
 
 import (
-	"html/template"
+	"cmp"
 	"slices"
 	"strings"
 
@@ -15,26 +15,26 @@ type sizesView struct {
 	Rows       []sizesRow
 }
 
+// sizesRow has a cell for each attribute. Nil means that it was not requested.
 type sizesRow struct {
 	Object, Profile string
-	Cells           []template.HTML
+	Cells           []*state.Size
 }
 
 // sizesOf returns the sizes as tables, one for each kind of object, and a summary.
 func sizesOf(sizes []state.Size) (tables []sizesView, summary string) {
+	if len(sizes) == 0 {
+		return nil, ""
+	}
 	less, other, clamped := 0, 0, 0
 	for i := range sizes {
 		s := &sizes[i]
-		t, column := tableFor(&tables, s)
-		row := len(t.Rows) - 1
-		if row < 0 || t.Rows[row].Object != s.Object || t.Rows[row].Profile != s.Profile || len(t.Rows[row].Cells) > column {
-			t.Rows = append(t.Rows, sizesRow{Object: s.Object, Profile: s.Profile})
-			row++
+		caption := cmp.Or(map[string]string{"cq": "Completion queues", "srq": "Shared receive queues", "qp": "Queue pairs"}[s.Kind()], "Other objects")
+		at := slices.IndexFunc(tables, func(t sizesView) bool { return t.Caption == caption })
+		if at < 0 {
+			at, tables = len(tables), append(tables, sizesView{Caption: caption})
 		}
-		for len(t.Rows[row].Cells) < column {
-			t.Rows[row].Cells = append(t.Rows[row].Cells, "")
-		}
-		t.Rows[row].Cells = append(t.Rows[row].Cells, sizeCell(s))
+		tables[at].add(s)
 		if s.Short() {
 			less++
 		}
@@ -45,77 +45,37 @@ func sizesOf(sizes []state.Size) (tables []sizesView, summary string) {
 			clamped++
 		}
 	}
-	if len(sizes) == 0 {
-		return nil, ""
-	}
 	for i := range tables {
 		// The profiles stay in their order.
 		slices.SortStableFunc(tables[i].Rows, func(a, b sizesRow) int { return strings.Compare(a.Object, b.Object) })
 	}
 	var odd []string
-	if less > 0 {
-		odd = append(odd, text.Plural(less, "size")+" smaller than requested")
-	}
-	if other > 0 {
-		odd = append(odd, text.Plural(other, "size")+" reported differently when queried")
-	}
-	if clamped > 0 {
-		odd = append(odd, text.Plural(clamped, "size")+" reduced to a limit of the device before the request")
+	for _, o := range []struct {
+		n    int
+		what string
+	}{{less, " smaller than requested"}, {other, " reported differently when queried"}, {clamped, " reduced to a limit of the device before the request"}} {
+		if o.n > 0 {
+			odd = append(odd, text.Plural(o.n, "size")+o.what)
+		}
 	}
 	if less+other == 0 {
-		odd = append([]string{"every size is at least as requested"}, odd...)
+		odd = append([]string{"Every size is at least as requested"}, odd...)
 	}
-	words := strings.Join(odd, "; ")
-	return tables, strings.ToUpper(words[:1]) + words[1:] + "."
+	return tables, strings.Join(odd, "; ") + "."
 }
 
-func tableFor(tables *[]sizesView, s *state.Size) (t *sizesView, column int) {
-	caption := map[string]string{"cq": "Completion queues", "srq": "Shared receive queues", "qp": "Queue pairs"}[s.Kind()]
-	if caption == "" {
-		caption = "Other objects"
-	}
-	i := slices.IndexFunc(*tables, func(t sizesView) bool { return t.Caption == caption })
-	if i < 0 {
-		i = len(*tables)
-		*tables = append(*tables, sizesView{Caption: caption})
-	}
-	t = &(*tables)[i]
-	column = slices.Index(t.Attributes, s.Attribute)
+func (t *sizesView) add(s *state.Size) {
+	column := slices.Index(t.Attributes, s.Attribute)
 	if column < 0 {
-		column = len(t.Attributes)
-		t.Attributes = append(t.Attributes, s.Attribute)
+		column, t.Attributes = len(t.Attributes), append(t.Attributes, s.Attribute)
 	}
-	return t, column
-}
-
-func sizeCell(s *state.Size) template.HTML {
-	var b strings.Builder
-	add := func(class, text string) {
-		if class != "" {
-			text = `<span class="` + class + `">` + text + `</span>`
-		}
-		b.WriteString(text)
+	row := slices.IndexFunc(t.Rows, func(r sizesRow) bool { return r.Object == s.Object && r.Profile == s.Profile })
+	if row < 0 {
+		row, t.Rows = len(t.Rows), append(t.Rows, sizesRow{Object: s.Object, Profile: s.Profile})
 	}
-	add("", text.Number(s.Requested)+` <span class="arrow"><span aria-hidden="true">→</span><span class="unseen">requested, actual</span></span> `)
-	switch {
-	case s.Short() && s.Known:
-		add("more", `<b>`+text.Number(s.Actual)+`</b> less, as the driver is known to`)
-	case s.Short():
-		add("text critical", `<b>`+text.Number(s.Actual)+`</b> <span aria-hidden="true">✕</span> less`)
-	case s.Actual > s.Requested:
-		add("more", text.Number(s.Actual))
-	default:
-		add("", text.Number(s.Actual))
+	r := &t.Rows[row]
+	for len(r.Cells) <= column {
+		r.Cells = append(r.Cells, nil)
 	}
-	switch {
-	case !s.Misreported():
-	case s.Known:
-		add("note", `queried: `+text.Number(*s.Queried)+`, as the driver is known to`)
-	default:
-		add("note text warning", `<span aria-hidden="true">▲</span> queried: <b>`+text.Number(*s.Queried)+`</b>`)
-	}
-	if s.Clamp != nil {
-		add("note", "of "+text.Number(s.Clamp.Configured)+" configured ("+template.HTMLEscapeString(s.Clamp.Limit)+")")
-	}
-	return template.HTML(b.String())
+	r.Cells[column] = s
 }

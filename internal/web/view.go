@@ -46,7 +46,7 @@ type issue struct {
 type place struct {
 	api.Together
 	Devices []named
-	// Beneath are the findings with the same root cause; empty if it has none.
+	// Beneath names the findings with the same root cause.
 	Beneath string
 }
 
@@ -118,9 +118,8 @@ func viewOf(s *api.Status, metricsPath string) *pageView {
 
 func relative(path string) string { return "./" + strings.TrimPrefix(path, "/") }
 
-// anchorOf returns the id of a device's part of the page: one that follows from its
-// name, so that it can be linked to, or, if the name has signs that an id should not,
-// from its place.
+// anchorOf returns the id of a device's part of the page. It follows from the name, so that
+// people can link to it, or from the position if the name has unusual characters.
 func anchorOf(name string, i int) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-.", r)
@@ -160,7 +159,7 @@ func countsOf(s *api.Status) string {
 	return words + "."
 }
 
-// addIssues adds what is wrong. What is only worth knowing stands with the devices.
+// addIssues adds the issues but those of severity info.
 func (v *pageView) addIssues() {
 	for i := range v.Status.Issues {
 		of := &v.Status.Issues[i]
@@ -216,7 +215,7 @@ func viewOfDevice(d *api.Device, c clock, docs documents, anchor string) deviceV
 	return v
 }
 
-// Level is the class of what a finding says of the headroom of a type of object.
+// Level returns the class of the headroom of a type of object, by its finding.
 func (v deviceView) Level(kind string) string {
 	for _, f := range v.Found {
 		if f.Kind == health.FindingNearLimit && f.Subject == kind {
@@ -226,7 +225,7 @@ func (v deviceView) Level(kind string) string {
 	return "usual"
 }
 
-// Quiet reports whether there is nothing to say of the device beyond its health.
+// Quiet reports whether the device is healthy and its headline says no more.
 func (v deviceView) Quiet() bool { return v.Health == health.OK && v.Headline == health.NothingToDo }
 
 // Summary is the headline, or facts about a quiet device.
@@ -237,8 +236,8 @@ func (v deviceView) Summary() string {
 	return brief(v.Headline)
 }
 
-// ContractSummary says at a glance whether the device keeps the contracts. It is praised only
-// if a recent run checked some.
+// ContractSummary returns whether the device keeps the contracts. It is good only if a recent
+// run checked some.
 func (v deviceView) ContractSummary() template.HTML {
 	c, accepted := v.Contracts, 0
 	for _, f := range v.Accepted {
@@ -271,18 +270,7 @@ func (v deviceView) ContractSummary() template.HTML {
 	return badgeLike(words, string(like))
 }
 
-// PIDsHidden reports whether the inventory could not see the processes of the host.
-func (v deviceView) PIDsHidden() bool {
-	return v.Resources != nil && v.Resources.Inventory != nil && !v.Resources.Inventory.PIDsVisible
-}
-
-// Outdated reports whether the last inventory run found nothing newer.
-func (v deviceView) Outdated() bool {
-	r := v.Resources
-	return r != nil && r.Last != nil && !r.Taken.IsZero() && !r.Taken.Equal(r.Last.Started)
-}
-
-// Rest describes the objects of user programs without a named owner; empty if there are none.
+// Rest describes the objects of user programs without a named owner, if it has any.
 func (v deviceView) Rest() string {
 	var others, unowned []state.TypeCount
 	for _, u := range v.Usage() {

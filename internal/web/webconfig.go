@@ -1,9 +1,11 @@
 package web
 
 import (
+	"bytes"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -107,28 +109,27 @@ func (f *ConfigFile) load() (*toolkit.Config, *os.File, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	// The toolkit reads the file again. Unlike with the copy, its errors name the right line.
-	if err := toolkit.Validate(f.path); err != nil {
-		return nil, nil, err
-	}
-	var root yaml.Node
-	if err := yaml.Unmarshal(text, &root); err != nil {
-		return nil, nil, err
-	}
-	if len(root.Content) == 0 {
+	config, root := new(toolkit.Config), new(yaml.Node)
+	strict := yaml.NewDecoder(bytes.NewReader(text))
+	strict.KnownFields(true)
+	if err := strict.Decode(config); errors.Is(err, io.EOF) {
 		return nil, nil, errors.New("it is empty: drop --web.config.file to let everybody in")
-	}
-	config := new(toolkit.Config)
-	if err := root.Decode(config); err != nil {
+	} else if err != nil {
 		return nil, nil, err
 	}
-	if err := errors.Join(append(input.CheckWhole(&root, config), checkClients(&config.TLSConfig, filepath.Dir(f.path)))...); err != nil {
+	dir, err := filepath.Abs(filepath.Dir(f.path))
+	if err != nil {
 		return nil, nil, err
 	}
-	if err := makeAbsolute(&root, filepath.Dir(f.path)); err != nil {
+	config.TLSConfig.SetDirectory(dir)
+	if err := yaml.Unmarshal(text, root); err != nil {
 		return nil, nil, err
 	}
-	moved, err := yaml.Marshal(&root)
+	if err := errors.Join(append(input.CheckWhole(root, config), checkClients(&config.TLSConfig))...); err != nil {
+		return nil, nil, err
+	}
+	makeAbsolute(root, dir)
+	moved, err := yaml.Marshal(root)
 	if err != nil {
 		return nil, nil, fmt.Errorf("encode the copy in memory: %w", err)
 	}
@@ -136,7 +137,6 @@ func (f *ConfigFile) load() (*toolkit.Config, *os.File, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	// The file may have changed between the two reads.
 	if err := toolkit.Validate(pathOf(copied)); err != nil {
 		_ = copied.Close()
 		return nil, nil, err
@@ -145,27 +145,21 @@ func (f *ConfigFile) load() (*toolkit.Config, *os.File, error) {
 }
 
 // checkClients returns an error if clients are identified by something that proves nothing,
-// or by an authority without a certificate. Its path is relative to a directory.
-func checkClients(c *toolkit.TLSConfig, dir string) error {
+// or by an authority without a certificate.
+func checkClients(c *toolkit.TLSConfig) error {
 	if c.ClientAllowedSans != nil && (c.ClientAuth != verifyClients || !hasAuthority(c)) {
 		// The toolkit checks the names in any certificate, and admits clients without one.
 		return fmt.Errorf("tls_server_config: client_allowed_sans proves nothing by itself: add client_auth_type: %s and client_ca_file", verifyClients)
 	}
-	if !hasAuthority(c) {
-		return nil
-	}
 	name, text := "client_ca", []byte(c.ClientCAsText)
-	if path := c.ClientCAs; path != "" {
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(dir, path)
-		}
+	if c.ClientCAs != "" {
 		var err error
-		if text, err = os.ReadFile(path); err != nil {
+		if text, err = os.ReadFile(c.ClientCAs); err != nil {
 			return fmt.Errorf("tls_server_config: client_ca_file: %w", err)
 		}
-		name = "client_ca_file " + path
+		name = "client_ca_file " + c.ClientCAs
 	}
-	if !x509.NewCertPool().AppendCertsFromPEM(text) {
+	if hasAuthority(c) && !x509.NewCertPool().AppendCertsFromPEM(text) {
 		return fmt.Errorf("tls_server_config: %s has no certificate: name the authority of the clients", name)
 	}
 	return nil
@@ -176,58 +170,45 @@ func checkClients(c *toolkit.TLSConfig, dir string) error {
 func hasAuthority(c *toolkit.TLSConfig) bool { return c.ClientCAs != "" || c.ClientCAsText != "" }
 
 func checkWeaker(before, after *toolkit.Config) error {
-	protections := func(c *toolkit.Config) map[string]bool {
-		return map[string]bool{
-			"basic_auth_users":                   len(c.Users) > 0,
-			"tls_server_config":                  c.TLSConfig.IsEnabled(),
-			"client_auth_type: " + verifyClients: c.TLSConfig.ClientAuth == verifyClients,
-			"client_ca_file":                     hasAuthority(&c.TLSConfig),
-			"client_allowed_sans":                c.TLSConfig.ClientAllowedSans != nil,
-		}
-	}
 	var gone []string
-	now := protections(after)
-	for name, had := range protections(before) {
-		if had && !now[name] {
-			gone = append(gone, name)
+	for _, p := range []struct {
+		name string
+		in   func(*toolkit.Config) bool
+	}{
+		{"basic_auth_users", func(c *toolkit.Config) bool { return len(c.Users) > 0 }},
+		{"client_allowed_sans", func(c *toolkit.Config) bool { return c.TLSConfig.ClientAllowedSans != nil }},
+		{"client_auth_type: " + verifyClients, func(c *toolkit.Config) bool { return c.TLSConfig.ClientAuth == verifyClients }},
+		{"client_ca_file", func(c *toolkit.Config) bool { return hasAuthority(&c.TLSConfig) }},
+		{"tls_server_config", func(c *toolkit.Config) bool { return c.TLSConfig.IsEnabled() }},
+	} {
+		if p.in(before) && !p.in(after) {
+			gone = append(gone, p.name)
 		}
 	}
 	if gone != nil {
-		slices.Sort(gone)
 		return fmt.Errorf("it no longer has %s: put it back, or restart the exporter if this is intended", strings.Join(gone, ", "))
 	}
 	return nil
 }
 
 // makeAbsolute makes the paths in a configuration independent of its directory.
-func makeAbsolute(n *yaml.Node, dir string) error {
+func makeAbsolute(n *yaml.Node, dir string) {
 	for i, value := range n.Content {
 		key := ""
 		if n.Kind == yaml.MappingNode && i%2 == 1 {
 			key = n.Content[i-1].Value
 		}
-		if key == "basic_auth_users" {
-			continue // Its keys are names of users.
-		}
 		if value.Kind == yaml.AliasNode {
 			value = value.Alias
 		}
-		if value.Kind != yaml.ScalarNode {
-			if err := makeAbsolute(value, dir); err != nil {
-				return err
-			}
-			continue
+		switch {
+		case key == "basic_auth_users": // Its keys are names of users.
+		case value.Kind != yaml.ScalarNode:
+			makeAbsolute(value, dir)
+		case slices.Contains([]string{"cert_file", "key_file", "client_ca_file"}, key) && value.Value != "" && !filepath.IsAbs(value.Value):
+			value.SetString(filepath.Join(dir, value.Value))
 		}
-		if !slices.Contains([]string{"cert_file", "key_file", "client_ca_file"}, key) || value.Value == "" || filepath.IsAbs(value.Value) {
-			continue
-		}
-		path, err := filepath.Abs(filepath.Join(dir, value.Value))
-		if err != nil {
-			return err
-		}
-		value.SetString(path)
 	}
-	return nil
 }
 
 func inMemory(text []byte) (*os.File, error) {
