@@ -107,27 +107,8 @@ func TestCeiling(t *testing.T) {
 	// The device gives far more than this machine has mappings, or time.
 	setting(t, "/proc/sys/vm/max_map_count", "4000")
 	withoutLock := []string{"prlimit", "--memlock=4194304:4194304", "setpriv", "--bounding-set=-ipc_lock"}
-	root := cgroupRoot(t)
-	if err := os.WriteFile(filepath.Join(root, "cgroup.subtree_control"), []byte("+rdma"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	group := filepath.Join(root, "few")
-	if err := os.Mkdir(group, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	limit := func(text string) {
-		if err := os.WriteFile(filepath.Join(group, "rdma.max"), []byte(active+" "+text+"\n"), 0o644); err != nil {
-			t.Error(err)
-		}
-	}
-	t.Cleanup(func() {
-		// See TestInventoryContainer.
-		limit("hca_handle=max hca_object=max")
-		if err := os.Remove(group); err != nil {
-			t.Error(err)
-		}
-	})
-	limit("hca_handle=10 hca_object=300")
+	group := cgroup(t, "few")
+	limitCgroup(t, group, "hca_handle=10 hca_object=300")
 	inGroup := inCgroup(group)
 
 	const short = 3 // seconds

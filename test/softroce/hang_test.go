@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -50,9 +49,6 @@ func (e *exporter) stopInVerb(device string) (c proc, verb string) {
 		_ = syscall.Kill(c.pid, syscall.SIGCONT)
 		time.Sleep(rand.N(30 * time.Millisecond))
 	}
-	for _, c := range children(e.t, e.pid()) {
-		e.t.Logf("child %d, which probes %s:\n%s", c.pid, c.device, threads(c.pid))
-	}
 	e.t.Fatalf("no child that probes %s was caught in a verb within %v", device, patience)
 	return proc{}, ""
 }
@@ -71,19 +67,6 @@ func (e *exporter) stopHolding(device, before string) (c proc, verb string) {
 	}
 	e.t.Fatalf("no child that holds something of %s was caught within %v", device, patience)
 	return proc{}, ""
-}
-
-// threads tells where in the kernel each thread of a process is.
-func threads(pid int) string {
-	var text strings.Builder
-	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
-	for _, task := range files {
-		for _, file := range []string{"stat", "syscall", "stack"} {
-			b, err := os.ReadFile(filepath.Join(task, file))
-			fmt.Fprintf(&text, "%s %s %v\n", file, strings.TrimSpace(string(b)), err)
-		}
-	}
-	return text.String()
 }
 
 func isStopped(pid int) bool {
@@ -159,83 +142,18 @@ func methodAt(pid int, address int64) [2]uint16 {
 	return [2]uint16{binary.NativeEndian.Uint16(hdr[2:]), binary.NativeEndian.Uint16(hdr[4:])}
 }
 
-// abortedIn returns the verbs in which runs were aborted.
-func abortedIn(m metrics, device, outcome string) []string {
-	var verbs []string
-	for _, s := range m.find("rdma_probe_aborts_total", "device", device, "outcome", outcome) {
-		if number(s) > 0 {
-			verbs = append(verbs, label(s, "verb"))
-		}
-	}
-	return verbs
-}
-
-// attributed makes sure that the one aborted run is counted for the verb that the
-// child was in.
-func attributed(t *testing.T, m metrics, device, outcome, verb string) {
+// attributed makes sure that the one aborted run is counted for the verb that the child was
+// in. An empty verb stands for any.
+func attributed(t *testing.T, m metrics, device, verb string) {
 	t.Helper()
-	got := abortedIn(m, device, outcome)
-	switch {
-	case len(got) != 1:
-		t.Errorf("runs with outcome %s by verb: %q, want one verb", outcome, got)
-	// A measurement tells of a verb when it hangs, which one that was killed at once did not.
-	case verb == "" && got[0] == "none" && outcome == "crashed":
-		t.Logf("%s in a measurement", outcome)
-	case verb == "" && !strings.HasPrefix(got[0], "ibv_"):
-		t.Errorf("the run was in %q, and the child was in a verb", got[0])
-	case verb != "" && got[0] != verb:
-		t.Errorf("the run was in %q, and the child was in %s", got[0], verb)
-	default:
-		t.Logf("%s in %s, as the kernel says (%q)", outcome, got[0], verb)
-	}
-}
-
-// A child that hangs is killed at its deadline, and one that dies is noticed;
-// either costs only its own device that one run.
-func TestChildThatHangsOrDies(t *testing.T) {
-	for _, tt := range []struct {
-		outcome string
-		signal  syscall.Signal
-	}{
-		{"timeout", 0}, // stays stopped
-		{"crashed", syscall.SIGKILL},
-		{"crashed", syscall.SIGSEGV},
-	} {
-		var flags []string
-		if tt.signal == 0 {
-			flags = hurried(t)
+	var got []string
+	for _, s := range m.find("rdma_probe_aborts_total", "device", device, "outcome", "timeout") {
+		if number(s) > 0 {
+			got = append(got, label(s, "verb"))
 		}
-		t.Run(fmt.Sprintf("%s signal %d", tt.outcome, tt.signal), func(t *testing.T) {
-			e := start(t, options{flags: flags})
-			before := e.rounds(1)
-			c, verb := e.stopInVerb(active)
-			if tt.signal != 0 {
-				// The child must not go on before it dies.
-				signal(t, c.pid, tt.signal)
-				if tt.signal != syscall.SIGKILL {
-					signal(t, c.pid, syscall.SIGCONT)
-				}
-			}
-			m := e.until("the run to be counted", func(m metrics) bool { return m.runs(active, tt.outcome) > 0 })
-			e.await(fmt.Sprintf("child %d to end", c.pid), func() bool { return !isAlive(c.pid) })
-			if tt.signal != syscall.SIGSEGV {
-				attributed(t, m, active, tt.outcome, verb)
-			}
-			m.is(t, 0, "rdma_probe_stuck", "device", active)
-			if m.runs(down) < before.runs(down) {
-				t.Errorf("%v runs on %s, which had %v", m.runs(down), down, before.runs(down))
-			}
-			ok := m.runs(active, "ok")
-			e.until("a run that is ok again", func(m metrics) bool { return m.runs(active, "ok") > ok })
-			m = e.rounds(1, down)
-			m.allOK(t, down)
-			m.is(t, 1, "rdma_probe_runs_total", "device", active, "outcome", tt.outcome)
-			e.terminate()
-			if n := strings.Count(e.log.String(), "level=WARN"); n != 1 {
-				t.Errorf("%d warnings, want one:\n%s", n, e.log)
-			}
-			t.Logf("the log:\n%s", e.log)
-		})
+	}
+	if len(got) != 1 || !strings.HasPrefix(got[0], "ibv_") || verb != "" && got[0] != verb {
+		t.Errorf("runs were aborted in %q, and the child was in %q", got, verb)
 	}
 }
 

@@ -4,6 +4,7 @@ package softroce
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -321,29 +322,53 @@ func cgroupRoot(t *testing.T) string {
 	return root
 }
 
-// pod makes the cgroups of a pod, until the end of the test, and returns where the cgroup
-// file system is mounted, and the directory of the one of the pod's container.
-func pod(t *testing.T) (root, path string) {
+// cgroup makes a cgroup, whose parents are made if need be, until the end of the test. It
+// returns its directory.
+func cgroup(t *testing.T, path string) string {
 	t.Helper()
-	root = cgroupRoot(t)
-	slice := "kubepods-burstable-pod" + strings.ReplaceAll(podUID, "-", "_") + ".slice"
-	path = root
-	for _, folder := range []string{"kubepods.slice", "kubepods-burstable.slice", slice, "cri-containerd-" + containerID + ".scope"} {
-		if err := os.WriteFile(filepath.Join(path, "cgroup.subtree_control"), []byte("+rdma"), 0o644); err != nil {
+	folder := cgroupRoot(t)
+	for name := range strings.SplitSeq(path, "/") {
+		writeFile(t, filepath.Join(folder, "cgroup.subtree_control"), "+rdma")
+		folder = filepath.Join(folder, name)
+		if err := os.Mkdir(folder, 0o755); errors.Is(err, os.ErrExist) {
+			continue
+		} else if err != nil {
 			t.Fatal(err)
 		}
-		path = filepath.Join(path, folder)
-		if err := os.Mkdir(path, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		created := path
+		created := folder
 		t.Cleanup(func() {
 			if err := os.Remove(created); err != nil {
 				t.Error(err)
 			}
 		})
 	}
-	return root, path
+	return folder
+}
+
+// podCgroup makes the cgroup of the container of a pod, with limits.
+func podCgroup(t *testing.T) string {
+	t.Helper()
+	slice := "kubepods-burstable-pod" + strings.ReplaceAll(podUID, "-", "_") + ".slice"
+	path := cgroup(t, filepath.Join("kubepods.slice", "kubepods-burstable.slice", slice, "cri-containerd-"+containerID+".scope"))
+	limitCgroup(t, path, "hca_handle=10 hca_object=500")
+	return path
+}
+
+// limitCgroup limits what a cgroup may have of the active device, until the end of the test.
+// The kernel keeps the limits of a cgroup that is removed, and crashes over them
+// (free_cg_rpool_locked) when the device is removed.
+func limitCgroup(t *testing.T, folder, limits string) {
+	t.Helper()
+	file := filepath.Join(folder, "rdma.max")
+	writeFile(t, file, active+" "+limits+"\n")
+	t.Cleanup(func() { writeFile(t, file, active+" hca_handle=max hca_object=max\n") })
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // inCgroup is how a program is started in a cgroup.
@@ -354,17 +379,7 @@ func inCgroup(path string) []string {
 // The owner's container and pod are told by its cgroup, and so is what the cgroup
 // may use.
 func TestInventoryContainer(t *testing.T) {
-	_, path := pod(t)
-	limit := func(text string) {
-		t.Helper()
-		if err := os.WriteFile(filepath.Join(path, "rdma.max"), []byte(active+" "+text+"\n"), 0o644); err != nil {
-			t.Error(err)
-		}
-	}
-	limit("hca_handle=10 hca_object=500")
-	// When a cgroup is removed that has limits, the kernel keeps them, and crashes over
-	// them (free_cg_rpool_locked) when the device is removed.
-	t.Cleanup(func() { limit("hca_handle=max hca_object=max") })
+	path := podCgroup(t)
 	// What is created counts for the cgroup that its creator is in.
 	pid := hold(t, inCgroup(path), "--qps", "50").PID()
 	e := start(t, options{flags: inventory()})

@@ -3,9 +3,11 @@
 package softroce
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +18,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"rdma_exporter/internal/probe/session"
+	"rdma_exporter/internal/wire"
 	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/ibverbs"
 )
@@ -30,6 +34,7 @@ const (
 
 	message = 8
 	entries = 16
+	depth   = 8
 )
 
 // yardstickFile is the program that our latencies are held against.
@@ -76,20 +81,33 @@ func byYardstick(t testing.TB, file string, args ...string) latencies {
 }
 
 // byUs takes one round of a loop.
-func byUs(t testing.TB, loop string) latencies {
+func byUs(t testing.TB, loop string) (l latencies) {
 	t.Helper()
-	m, device, done := measurement(t, loop)
-	found, err := device.Measure(m)
-	done()
-	if err != nil {
-		t.Fatalf("Measure %s: %v", loop, err)
+	var failed error
+	o := session.Options{
+		Provider: func(verbs.Tracer) verbs.Provider { return ibverbs.New(nil) },
+		Device:   active, Out: wire.NewWriter(io.Discard),
 	}
-	if len(found.Latency) != latencySamples || found.Missed+found.Spurious+found.Misdirected+found.Missing > 0 {
-		found.Latency, found.Arm = nil, nil
-		t.Errorf("Measure %s: %+v", loop, found)
+	err := session.Run(t.Context(), o, func(_ context.Context, s *session.Session) error {
+		scope := s.Scope()
+		m, err := measurement(s, scope, loop)
+		var found verbs.Samples
+		if err == nil {
+			found, err = s.Device.Measure(m)
+		}
+		failed = errors.Join(err, scope.Close())
+		if len(found.Latency) != latencySamples || found.Missed+found.Spurious+found.Misdirected+found.Missing > 0 {
+			t.Errorf("Measure %s: %d samples, %d missed, %d spurious, %d misdirected, %d missing",
+				loop, len(found.Latency), found.Missed, found.Spurious, found.Misdirected, found.Missing)
+		}
+		slices.Sort(found.Latency)
+		l = latencies{median: quantile(found.Latency, 0.5), p99: quantile(found.Latency, 0.99)}
+		return nil
+	})
+	if err := errors.Join(err, failed); err != nil {
+		t.Fatalf("%s: %v", loop, err)
 	}
-	slices.Sort(found.Latency)
-	return latencies{median: quantile(found.Latency, 0.5), p99: quantile(found.Latency, 0.99)}
+	return l
 }
 
 // quantile returns the smallest of the sorted values that the given share of them
@@ -101,111 +119,66 @@ func quantile(sorted []time.Duration, share float64) time.Duration {
 	return sorted[max(int(share*float64(len(sorted))+0.999999)-1, 0)]
 }
 
-// measurement makes what the yardstick makes for a loop: the same objects with
-// the same sizes. done closes them.
-func measurement(t testing.TB, loop string) (m verbs.Measurement, d verbs.Device, done func()) {
-	t.Helper()
-	var closers []interface{ Close() error }
-	done = func() {
-		t.Helper()
-		for _, c := range slices.Backward(closers) {
-			if err := c.Close(); err != nil {
-				t.Errorf("Close of %T: %v", c, err)
-			}
+// measurement creates the objects that the yardstick creates for a loop, with the same sizes.
+func measurement(s *session.Session, scope *session.Scope, loop string) (m verbs.Measurement, err error) {
+	path, mode, _ := strings.Cut(loop, "_")
+	m = verbs.Measurement{Warmup: latencyWarmup, Samples: latencySamples, Deadline: latencyDeadline, Budget: time.Minute}
+	pd, err := s.PD()
+	if err != nil {
+		return m, err
+	}
+	mr, err := scope.MR(pd, 4096, verbs.AccessLocalWrite)
+	if err != nil {
+		return m, err
+	}
+	if mode == "any" {
+		if m.Channel, err = scope.CompChannel(); err != nil {
+			return m, err
 		}
 	}
-	must := func(c interface{ Close() error }, err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		closers = append(closers, c)
+	if m.CQ, err = scope.CQ(verbs.CQInitAttr{Entries: entries, Channel: m.Channel}); err != nil {
+		return m, err
 	}
-	check := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+	other, err := scope.CQ(verbs.CQInitAttr{Entries: entries})
+	if err != nil {
+		return m, err
 	}
-	d, err := ibverbs.New(nil).Open(active)
-	must(d, err)
-	pd, err := d.AllocPD()
-	must(pd, err)
-	mr, err := pd.RegMR(4096, verbs.AccessLocalWrite)
-	must(mr, err)
-
-	end := func(tellSent bool) (qp verbs.QP, sent, received verbs.CQ, ch verbs.CompChannel) {
-		t.Helper()
-		ch, err := d.CreateCompChannel()
-		must(ch, err)
-		forSent, forReceived := verbs.CQInitAttr{Entries: entries}, verbs.CQInitAttr{Entries: entries}
-		if tellSent {
-			forSent.Channel = ch
-		} else {
-			forReceived.Channel = ch
-		}
-		sent, err = d.CreateCQ(forSent)
-		must(sent, err)
-		received, err = d.CreateCQ(forReceived)
-		must(received, err)
-		qp, err = pd.CreateQP(verbs.QPInitAttr{
-			Type: verbs.RC, SendCQ: sent, RecvCQ: received,
-			Cap: verbs.QPCap{MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 1, MaxRecvSGE: 1},
-		})
-		must(qp, err)
-		check(qp.Modify(verbs.ToInit(verbs.RC, 1, verbs.AccessLocalWrite)))
-		return qp, sent, received, ch
+	data := []verbs.SGE{mr.SGE(0, message)}
+	if path == "flush" {
+		f, err := scope.Flushing(session.FlushInit, m.CQ, other, data, depth)
+		m.Sender, m.Send, m.Status = f.QP, f.Send, verbs.WCWRFlushErr
+		return m, err
 	}
-	kind, how, _ := strings.Cut(loop, "_")
-	m = verbs.Measurement{
-		Send: verbs.SendWR{Flags: verbs.SendSignaled, SGEs: []verbs.SGE{mr.SGE(0, message)}},
-		Recv: verbs.RecvWR{SGEs: []verbs.SGE{mr.SGE(64, message)}},
-
-		Warmup: latencyWarmup, Samples: latencySamples, Deadline: latencyDeadline, Budget: time.Minute,
+	m.Other, m.Status = other, verbs.WCSuccess
+	m.Send = verbs.SendWR{Flags: verbs.SendSignaled, SGEs: data}
+	m.Recv = verbs.RecvWR{SGEs: []verbs.SGE{mr.SGE(64, message)}}
+	attr := verbs.QPInitAttr{
+		Type: verbs.RC, SendCQ: other, RecvCQ: m.CQ,
+		Cap: verbs.QPCap{MaxSendWR: depth, MaxRecvWR: depth, MaxSendSGE: 1, MaxRecvSGE: 1},
 	}
-	var ch verbs.CompChannel
-	switch kind {
-	case "loopback":
-		m.Sender, m.Other, _, _ = end(false)
-		m.Receiver, _, m.CQ, ch = end(false)
-		m.Status = verbs.WCSuccess
-		port, err := d.QueryPort(1)
-		check(err)
-		table, err := d.GIDTable()
-		check(err)
-		self, err := verbs.ToSelf(1, port, table)
-		check(err)
-		for _, pair := range [][2]verbs.QP{{m.Receiver, m.Sender}, {m.Sender, m.Receiver}} {
-			check(pair[0].Modify(verbs.ToRTR(verbs.RC, verbs.Peer{AH: self[0], QPN: pair[1].Number(), PathMTU: port.ActiveMTU})))
-			check(pair[0].Modify(verbs.ToRTS(verbs.RC)))
-		}
-	case "flush":
-		m.Sender, m.CQ, _, ch = end(true)
-		m.Status = verbs.WCWRFlushErr
-		check(m.Sender.Modify(verbs.ToError()))
+	if m.Receiver, err = scope.QP(pd, attr); err != nil {
+		return m, err
 	}
-	if how == "any" {
-		m.Channel = ch
+	attr.RecvCQ = other
+	if m.Sender, err = scope.QP(pd, attr); err != nil {
+		return m, err
 	}
-	return m, d, done
+	routes, err := s.Routes(1)
+	if err != nil {
+		return m, err
+	}
+	return m, session.Connect(m.Sender, m.Receiver, routes[0])
 }
 
-// BenchmarkLatency holds our latencies against those of test/yardstick, a program
-// that shares no code with us.
+// BenchmarkLatency compares our latencies with those of test/yardstick, a program that shares
+// no code with us.
 //
-// The machine is emulated on processors that have other work, and what a
-// microsecond is worth changes from one second to the next. So all measure in the
-// same machine, on the same device, one right after the other, many short rounds
-// long, and take turns in being first. A ratio is taken within each round, where
-// all had the same weather, and the median of these ratios is what counts: a bad
-// round does not move it. Their range tells what the figure is worth. Each makes
-// its objects anew in each round, so that where they come to lie in memory is not
-// what is compared. A round is long enough to outlast what Go's runtime does when
-// it sees a long call of C begin.
+// The speed of the emulated machine changes from second to second. So all measure in many
+// short rounds, one right after the other, each with new objects, and each is first as often
+// as the others. The result is the median of the ratios within the rounds, with their range.
 //
-// The yardstick has one thread. With a second, idle one the kernel's calls on
-// files are a little slower for it, which a Go program, with its several threads,
-// avoids only in part: so that is told beside.
+// The yardstick has one thread. With a second, idle one the kernel's calls on files are a
+// little slower, as they are for a Go program, so that is measured too.
 func BenchmarkLatency(b *testing.B) {
 	file := yardstickFile(b)
 	sides := []func(loop string) latencies{
@@ -221,8 +194,8 @@ func BenchmarkLatency(b *testing.B) {
 	for range b.N {
 		for round := range latencyRounds {
 			for _, loop := range loops {
-				for turn := range sides {
-					side := (round + turn) % len(sides)
+				for i := range sides {
+					side := (round + i) % len(sides)
 					found[loop][side] = append(found[loop][side], sides[side](loop))
 				}
 			}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -28,10 +27,9 @@ func faultsLibrary(t *testing.T) string {
 	return file
 }
 
-// gate is where each child of an exporter waits, before its first verb, to be told
-// its faults. It is the FIFO that the library reads them from. So one child has
-// the faults that are meant for it, and no other; and what the exporter shows
-// while a child waits is what the run before it has found.
+// A gate is the FIFO from which each child of an exporter reads its faults before its first
+// verb. So each child has its own faults, and while one waits the exporter shows the result
+// of the run before it.
 type gate struct {
 	t *testing.T
 	e *exporter
@@ -40,26 +38,20 @@ type gate struct {
 	// library is the one that each child loads, fifo what it reads, and log has what it
 	// did.
 	library, fifo, log string
-	// open is the way to the child that waits, and shown what the exporter showed
-	// since it does; nil if none does.
+	// open leads to the child that waits, and shown is what the exporter shows meanwhile.
+	// Both are nil if no child waits.
 	open  *os.File
 	shown metrics
-	// turn is held while a child works: those of several gates would be slow together,
-	// and a child has only so much time. With yields it is given up as soon as a fault
-	// has acted, since the child only waits then.
-	turn   *sync.Mutex
-	yields bool
 }
 
-// gatePoll is the pause between two looks at a gate. Where a processor is emulated, looking
-// costs.
+// gatePoll is the pause between two looks at a gate, which cost time on an emulated CPU.
 const gatePoll = 20 * time.Millisecond
 
 // startGated starts an exporter of one device whose children wait at a gate.
-func startGated(t *testing.T, device string, turn *sync.Mutex, flags ...string) *gate {
+func startGated(t *testing.T, device string, flags ...string) *gate {
 	t.Helper()
 	dir := t.TempDir()
-	g := &gate{t: t, device: device, turn: turn, library: filepath.Join(dir, "libfaults.so"), fifo: filepath.Join(dir, "faults"), log: filepath.Join(dir, "log")}
+	g := &gate{t: t, device: device, library: filepath.Join(dir, "libfaults.so"), fifo: filepath.Join(dir, "faults"), log: filepath.Join(dir, "log")}
 	b, err := os.ReadFile(faultsLibrary(t))
 	if err == nil {
 		err = os.WriteFile(g.library, b, 0o755)
@@ -129,13 +121,11 @@ func (g *gate) await() {
 	}
 }
 
-// pass tells the child at the gate its faults and lets it go on. It returns false
-// if the child was killed meanwhile, because this machine is slow: it has a
-// successor.
+// pass gives the child at the gate its faults and lets it go on. It returns false if the
+// child was killed before, because this machine is slow.
 func (g *gate) pass(faults []string) bool {
 	g.t.Helper()
-	// With a library that has changed a run takes nothing for known, and does
-	// everything.
+	// A run whose libraries have changed uses no earlier results, and is full.
 	now := time.Now()
 	if err := errors.Join(os.RemoveAll(g.log), os.Chtimes(g.library, now, now)); err != nil {
 		g.t.Fatal(err)
@@ -149,8 +139,8 @@ func (g *gate) pass(faults []string) bool {
 	return err == nil && g.loaded(len(faults))
 }
 
-// loaded waits until a child has read its faults to the end: until then the FIFO
-// seems to have a child that waits. It returns false if none does.
+// loaded waits until a child has read all its faults: until then the FIFO still has a
+// reader. It returns false if no child reads them.
 func (g *gate) loaded(lines int) bool {
 	g.t.Helper()
 	for deadline := time.Now().Add(patience / 20); time.Now().Before(deadline); time.Sleep(gatePoll) {
@@ -179,70 +169,18 @@ func (g *gate) logged() []string {
 	return lines
 }
 
-// take waits for the gate's turn, which lasts until done is called, or until a fault has
-// acted.
-func (g *gate) take() (done func()) {
-	waited := !g.turn.TryLock()
-	if waited {
-		g.turn.Lock()
-	}
-	give := sync.OnceFunc(g.turn.Unlock)
-	defer func() {
-		if done == nil { // the test ends here
-			give()
-		}
-	}()
-	if waited && g.open != nil {
-		g.shown = g.scrape() // the child at the gate may be another one by now
-	}
-	if !g.yields {
-		return give
-	}
-	if err := os.RemoveAll(g.log); err != nil {
-		g.t.Fatal(err)
-	}
-	over := make(chan struct{})
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		for {
-			select {
-			case <-over:
-				return
-			case <-time.After(gatePoll):
-			}
-			// The first line says that the faults were read.
-			if b, err := os.ReadFile(g.log); err == nil && strings.Count(string(b), "\n") > 1 {
-				give()
-			}
-		}
-	}()
-	return func() {
-		close(over)
-		<-watched
-		give()
-	}
-}
-
 // run has one run with these faults, and returns the metrics before and after it,
 // and what the library did in it.
 func (g *gate) run(faults ...string) (before, after metrics, acted []string) {
 	g.t.Helper()
 	const attempts = 5
-	once := func() bool {
-		defer g.take()()
+	for range attempts {
 		g.await()
 		before = g.shown
 		if !g.pass(faults) {
-			return false
-		}
-		g.await()
-		return true
-	}
-	for range attempts {
-		if !once() {
 			continue
 		}
+		g.await()
 		n := g.shown.runs(g.device) - before.runs(g.device)
 		if n == 1 {
 			return before, g.shown, g.logged()[1:]

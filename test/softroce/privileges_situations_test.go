@@ -137,64 +137,21 @@ func newPrivilegedHost(t *testing.T) *privilegedHost {
 	t.Helper()
 	before := resources(t)
 	t.Cleanup(func() { awaitResources(t, before) })
-	h := &privilegedHost{exporter: publicBinary(t), cgroups: "/sys/fs/cgroup", devices: t.TempDir(), ready: t.TempDir()}
-	output(t, "mount", "-t", "cgroup2", "none", h.cgroups)
-	t.Cleanup(func() { output(t, "umount", h.cgroups) })
+	h := &privilegedHost{exporter: publicBinary(t), cgroups: cgroupRoot(t), devices: t.TempDir(), ready: t.TempDir()}
 	output(t, "mount", "-t", "cgroup", "-o", "devices", "none", h.devices)
 	t.Cleanup(func() { output(t, "umount", h.devices) })
 
 	// Sizes that cost little, since only what may be done is tried.
 	h.config = filepath.Join(filepath.Dir(h.exporter), "config.yml")
-	h.write(t, h.config, `probe:
+	writeFile(t, h.config, `probe:
   cq: {medium: {entries: 16}, large: {entries: 16}}
   srq: {medium: {work_requests: 16}, large: {work_requests: 16}}
   qp:
     medium: {send_work_requests: 16, recv_work_requests: 16}
     large: {send_work_requests: 16, recv_work_requests: 16}
 `)
-	path := h.cgroups
-	pod := "kubepods-pod" + strings.ReplaceAll(podUID, "-", "_") + ".slice"
-	for _, folder := range []string{"kubepods.slice", pod, "cri-containerd-" + containerID + ".scope"} {
-		h.write(t, filepath.Join(path, "cgroup.subtree_control"), "+rdma")
-		path = h.cgroup(t, strings.TrimPrefix(filepath.Join(path, folder), h.cgroups+"/"))
-	}
-	h.limit(t, path, "hca_handle=10 hca_object=500")
-	hold(t, []string{"sh", "-c", `echo $$ > "$0/cgroup.procs" && exec "$@"`, path}, "--qps", strconv.Itoa(outsideQPs), "--mrs", "1", "--mr-bytes", "65536")
+	hold(t, inCgroup(podCgroup(t)), "--qps", strconv.Itoa(outsideQPs), "--mrs", "1", "--mr-bytes", "65536")
 	return h
-}
-
-func (h *privilegedHost) write(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// cgroup makes a cgroup that is there until the end of the test, and returns its
-// folder.
-func (h *privilegedHost) cgroup(t *testing.T, path string) string {
-	t.Helper()
-	folder := filepath.Join(h.cgroups, path)
-	if err := os.Mkdir(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.Remove(folder); err != nil {
-			t.Error(err)
-		}
-	})
-	return folder
-}
-
-// limit says what a cgroup may have of the device, until the end of the test: the
-// kernel keeps the limits of a cgroup that is removed, and crashes over them when the
-// device is removed.
-func (h *privilegedHost) limit(t *testing.T, folder, limits string) {
-	t.Helper()
-	h.write(t, filepath.Join(folder, "rdma.max"), active+" "+limits+"\n")
-	t.Cleanup(func() {
-		h.write(t, filepath.Join(folder, "rdma.max"), active+" hca_handle=max hca_object=max\n")
-	})
 }
 
 // situations lists them in the order of the documentation.
@@ -202,18 +159,17 @@ func (h *privilegedHost) situations(t *testing.T) []situation {
 	t.Helper()
 	nobody := nobodys()
 	root := rights{capabilities: 1<<(capLast+1) - 1, memlock: memlockUsual}
-	own := h.cgroup(t, "own")
-	noContext, fewObjects := h.cgroup(t, "nocontext"), h.cgroup(t, "fewobjects")
-	h.limit(t, noContext, "hca_handle=0")
-	h.limit(t, fewObjects, "hca_object=3")
+	own, noContext, fewObjects := cgroup(t, "own"), cgroup(t, "nocontext"), cgroup(t, "fewobjects")
+	limitCgroup(t, noContext, "hca_handle=0")
+	limitCgroup(t, fewObjects, "hca_object=3")
 	refused := filepath.Join(h.devices, "refused")
 	if err := os.Mkdir(refused, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.Remove(refused) })
-	h.write(t, filepath.Join(refused, "devices.deny"), "a")
+	writeFile(t, filepath.Join(refused, "devices.deny"), "a")
 	// What is no device of verbs every container has.
-	h.write(t, filepath.Join(refused, "devices.allow"), "c 1:* rwm")
+	writeFile(t, filepath.Join(refused, "devices.allow"), "c 1:* rwm")
 
 	with := func(group, name string, r rights, before ...[]string) situation {
 		return situation{group: group, name: name, rights: r, wrap: slices.Concat(slices.Concat(before...), as(r))}

@@ -3,9 +3,6 @@
 package softroce
 
 import (
-	"maps"
-	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -79,11 +76,6 @@ func TestAgreesWithDevinfo(t *testing.T) {
 				}
 			}
 			t.Logf("%d limits agree", len(samples))
-			rest := slices.DeleteFunc(slices.Sorted(maps.Keys(info)), func(key string) bool {
-				return !strings.HasPrefix(key, "max_") || told[key]
-			})
-			t.Logf("only the witness tells %s", strings.Join(rest, ", "))
-
 			vectors, err := strconv.ParseFloat(info["num_comp_vectors"], 64)
 			if err != nil {
 				t.Fatal(err)
@@ -91,13 +83,6 @@ func TestAgreesWithDevinfo(t *testing.T) {
 			m.is(t, vectors, "rdma_device_completion_vectors", "device", device)
 			t.Logf("%v completion vectors", vectors)
 
-			guid, err := os.ReadFile(devicePath(device) + "/node_guid")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := strings.TrimSpace(string(guid)); got != info["node_guid"] {
-				t.Errorf("node_guid is %s in sysfs, and %s by the witness", got, info["node_guid"])
-			}
 			m.is(t, 1, "rdma_device_info", "device", device, "provider", "libibverbs",
 				"transport", info["transport"], "fw_version", info["fw_ver"], "vendor_id", info["vendor_id"],
 				"vendor_part_id", info["vendor_part_id"], "hw_version", info["hw_ver"], "node_guid", info["node_guid"])
