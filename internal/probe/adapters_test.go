@@ -2,7 +2,6 @@ package probe_test
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -12,14 +11,14 @@ import (
 	"rdma_exporter/verbs/simulated"
 )
 
-// adapter is a device that refuses as some providers do. Nothing of it is wrong.
+// An adapter is a device that refuses as some providers do, and has no defect.
 type adapter struct {
 	name, device string
-	// taken are the measurements, and by the way of those that are flushed.
+	// taken are the measurements, and by names the method of the flush path.
 	taken, by string
 	// skips are those of all probes.
 	skips string
-	// skipped are the probes of which nothing could be probed.
+	// skipped are the probes that were skipped.
 	skipped string
 }
 
@@ -54,8 +53,7 @@ func adapters() []adapter {
 	}
 }
 
-// TestAdapters: what is not offered is skipped, and nothing that works is called
-// broken.
+// TestAdapters verifies that unsupported features are skipped and that nothing fails.
 func TestAdapters(t *testing.T) {
 	for _, tc := range adapters() {
 		t.Run(tc.name, func(t *testing.T) {
@@ -108,17 +106,24 @@ func sorted(list string) string {
 	return strings.Join(words, ", ")
 }
 
-// TestUsedOnce: a QP that never gets back to RESET, or is of no use after, flushes
-// one receive. That is no loss.
+// TestUsedOnce verifies that a QP that never returns to RESET, or is of no use afterwards,
+// flushes one receive, which is no loss. An errno that is no refusal is a failure.
 func TestUsedOnce(t *testing.T) {
 	for name, fault := range map[string]string{
 		"refused":       "{verb: ibv_modify_qp, when: {to: [RESET]}, errno: EINVAL}",
 		"of no use":     "{verb: ibv_post_recv, after: 1, ignore: true}",
 		"never at all":  "{verb: ibv_post_recv, ignore: true}",
 		"not even INIT": "{verb: ibv_modify_qp, when: {to: [INIT]}, after: 2, errno: EINVAL}",
+		"failed":        "{verb: ibv_modify_qp, when: {to: [RESET]}, errno: EIO}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := measure(t, "like: sim_siw0, completion_vectors: 1, faults: ["+fault+"]", impatient())
+			if name == "failed" {
+				if len(p.Failures) == 0 || p.Failures[0].Verb != "ibv_modify_qp" || p.Failures[0].Errno != "EIO" {
+					t.Errorf("status %s, failures %+v", p.Status, p.Failures)
+				}
+				return
+			}
 			if p.Status != state.StatusSkipped || len(p.Failures) > 0 || taken(p.Latencies) != "" {
 				t.Errorf("status %s, failures %v, taken %q", p.Status, p.Failures, taken(p.Latencies))
 			}
@@ -130,57 +135,22 @@ func TestUsedOnce(t *testing.T) {
 	}
 }
 
-// TestUsedOnceOrFailed: that a QP fails to get back to RESET, by an errno that no
-// provider uses for a refusal, is a failure.
-func TestUsedOnceOrFailed(t *testing.T) {
-	p := measure(t, "like: sim_siw0, completion_vectors: 1, faults: [{verb: ibv_modify_qp, when: {to: [RESET]}, errno: EIO}]", quick())
-	if len(p.Failures) == 0 || p.Failures[0].Verb != "ibv_modify_qp" || p.Failures[0].Errno != "EIO" {
-		t.Errorf("status %s, failures %+v", p.Status, p.Failures)
-	}
-}
-
-// TestTypeOfDriver: a type of one driver alone is probed as any other, on devices that
-// may have it; on others nothing is heard of it.
+// TestTypeOfDriver verifies that a type of one driver alone is probed as any other on devices
+// that may have it, and not mentioned on others.
 func TestTypeOfDriver(t *testing.T) {
-	for types, want := range map[string]string{
-		"[RC, UC, UD]":      "",
-		"[RC, UC, UD, SRD]": "small 16, medium 128, large 1024, inline 512, memory 3",
-	} {
-		r, text := probed(t, parse(t, "like: sim_rxe0, qp_types: "+types), probe.Options{Config: quick()})
-		var got []string
-		for _, p := range r.Probes {
-			for _, q := range p.QPs {
-				if q.Type == "srd" {
-					got = append(got, fmt.Sprint(q.Profile, " ", q.Actual.SendWorkRequests))
-				}
-			}
-			for _, i := range p.Inline {
-				if i.Type == "srd" {
-					got = append(got, fmt.Sprint("inline ", i.Bytes))
-				}
-			}
-			n := 0
-			for _, m := range p.Memory {
-				if m.Object == "qp_srd" {
-					n++
-				}
-			}
-			if n > 0 {
-				got = append(got, fmt.Sprint("memory ", n))
-			}
-		}
-		if got := strings.Join(got, ", "); got != want {
-			t.Errorf("with %s: %q, want %q", types, got, want)
-		}
-		if want == "" && strings.Contains(strings.ToLower(text), "srd") {
-			t.Errorf("the report of a device that has none speaks of SRD:\n%s", text)
-		}
+	if _, text := probed(t, parse(t, "like: sim_rxe0"), probe.Options{Config: quick()}); strings.Contains(strings.ToLower(text), "srd") {
+		t.Errorf("the report of a device without SRD mentions it:\n%s", text)
 	}
-	// Its states are tried, too.
-	r := still(t, parse(t, "like: sim_rxe0, qp_types: [UD, SRD], faults: [{verb: ibv_modify_qp, when: {qp_types: [SRD], to: [ERR]}, errno: EIO}]"), probe.Options{Config: quick()})
-	for _, p := range r.Probes {
-		if want := map[string]string{"qp": "srd small"}[p.Name]; failedSubjects(p) != want {
-			t.Errorf("%s failed: %s", p.Name, failures(p))
-		}
+	const device = "like: sim_rxe0, qp_types: [RC, UC, UD, SRD]"
+	qp := named(t, still(t, parse(t, device), probe.Options{Config: quick()}), "qp")
+	sizes := join(qp.QPs, func(q state.QPSize) string { return q.Type + " " + q.Profile })
+	inline := join(qp.Inline, func(i state.InlineMax) string { return i.Type })
+	memory := join(qp.Memory, func(m state.Memory) string { return m.Object + " " + m.Profile })
+	if !strings.HasSuffix(sizes, "srd small, srd medium, srd large") || inline != "rc, uc, ud, srd" || !strings.HasSuffix(memory, "qp_srd large") {
+		t.Errorf("sizes %s; inline %s; memory %s", sizes, inline, memory)
+	}
+	r := still(t, parse(t, device+", faults: [{verb: ibv_modify_qp, when: {qp_types: [SRD], to: [ERR]}, errno: EIO}]"), probe.Options{Config: quick()})
+	if got := failedSubjects(named(t, r, "qp")); got != "srd small" {
+		t.Errorf("failed: %s", got)
 	}
 }

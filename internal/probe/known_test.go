@@ -8,82 +8,52 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// TestKnownShortfall: a size that comes short as the driver is known for fails nothing;
-// any other does.
-func TestKnownShortfall(t *testing.T) {
+// TestKnown verifies that a size that is short, or a CQ that is refused, as an erratum of the
+// driver says is reported as known, and that any other is a failure.
+func TestKnown(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		name, driver, fault, probe string
-		status                     state.Status
-		known                      int
+		driver, fault, probe string
+		status               state.Status
+		known                string // its contract and message
 	}{
-		{"known", "hns", "{verb: ibv_create_cq, short: 1, times: 1}", "cq", state.StatusOK, 1},
-		{"more than is known", "hns", "{verb: ibv_create_cq, short: 2, times: 1}", "cq", state.StatusFailed, 0},
-		{"another driver", "mlx5", "{verb: ibv_create_cq, short: 1, times: 1}", "cq", state.StatusFailed, 0},
-		{"no driver", "", "{verb: ibv_create_cq, short: 1, times: 1}", "cq", state.StatusFailed, 0},
-		{"other sizes", "hns", "{verb: ibv_create_srq, short: 1}", "srq", state.StatusFailed, 0},
+		{"hns", "ibv_create_cq, short: 1, times: 1", "cq", state.StatusOK, "cq_at_least_requested: asked for cqe 16, given 15"},
+		{"hns", "ibv_create_cq, short: 2, times: 1", "cq", state.StatusFailed, ""},
+		{"mlx5", "ibv_create_cq, short: 1, times: 1", "cq", state.StatusFailed, ""},
+		{"", "ibv_create_cq, short: 1, times: 1", "cq", state.StatusFailed, ""},
+		{"hns", "ibv_create_srq, short: 1", "srq", state.StatusFailed, ""},
+		{"mana", "ibv_create_cq, errno: EINVAL", "cq", state.StatusSkipped, "cq_comp_vector_accepted: ibv_create_cq on dev: EINVAL (invalid argument)"},
+		{"mana", "ibv_create_cq, errno: ENOMEM", "cq", state.StatusFailed, ""},
+		{"mana", "ibv_create_cq, after: 1, errno: EINVAL", "cq", state.StatusFailed, ""},
+		{"mlx5", "ibv_create_cq, errno: EINVAL", "cq", state.StatusFailed, ""},
+		{"", "ibv_create_cq, errno: EINVAL", "cq", state.StatusFailed, ""},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
+		t.Run(tt.driver+" "+tt.fault, func(t *testing.T) {
 			t.Parallel()
-			r := still(t, parse(t, "like: sim_ib0, driver: '"+tt.driver+"', faults: ["+tt.fault+"]"), probe.Options{Config: quick()})
-			if r.Info == nil || r.Info.Driver != tt.driver {
-				t.Errorf("the device says %+v of itself", r.Info)
+			r := still(t, parse(t, "like: sim_ib0, driver: '"+tt.driver+"', faults: [{verb: "+tt.fault+"}]"), probe.Options{Config: quick()})
+			if r.Error != "" || r.Info == nil || r.Info.Driver != tt.driver {
+				t.Errorf("error %q, device %+v", r.Error, r.Info)
 			}
 			p := named(t, r, tt.probe)
-			if p.Status != tt.status || len(p.Known) != tt.known || (len(p.Failures) == 0) != (tt.status == state.StatusOK) {
-				t.Errorf("%s: %s, failures %+v, known %+v", p.Name, p.Status, p.Failures, p.Known)
-			}
-			for _, k := range p.Known {
-				if k.Subject.String() != "small" || k.Message != "asked for cqe 16, given 15" || k.Contract != "cq_at_least_requested" || k.Fact == "" || k.Source == "" {
-					t.Errorf("known: %+v", k)
+			got := join(p.Known, func(k state.KnownShortfall) string {
+				if k.Subject.String() != "small" || k.Fact == "" || k.Source == "" {
+					t.Errorf("%+v", k)
 				}
+				return k.Contract + ": " + k.Message
+			})
+			if p.Status != tt.status || got != tt.known || (len(p.Failures) > 0) != (tt.status == state.StatusFailed) {
+				t.Errorf("%s, failures %+v, known %q", p.Status, p.Failures, got)
+			}
+			// Without CQs nothing else is probed.
+			if tt.status == state.StatusSkipped && (len(r.Probes) != 1 || skips(p.Skips) != ": not_supported") {
+				t.Errorf("%d probes, skips %q", len(r.Probes), skips(p.Skips))
 			}
 		})
 	}
 }
 
-// TestKnownRefusal: a driver that is known to refuse every CQ is named once, and is not
-// called broken; of any other, or for another reason, it is a failure.
-func TestKnownRefusal(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name, driver, fault string
-		known               bool
-	}{
-		{"known", "mana", "{verb: ibv_create_cq, errno: EINVAL}", true},
-		{"another errno", "mana", "{verb: ibv_create_cq, errno: ENOMEM}", false},
-		{"not all of them", "mana", "{verb: ibv_create_cq, after: 1, errno: EINVAL}", false},
-		{"another driver", "mlx5", "{verb: ibv_create_cq, errno: EINVAL}", false},
-		{"no driver", "", "{verb: ibv_create_cq, errno: EINVAL}", false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			r := still(t, parse(t, "like: sim_ib0, driver: '"+tt.driver+"', faults: ["+tt.fault+"]"), probe.Options{Config: quick()})
-			if r.Error != "" {
-				t.Error(r.Error)
-			}
-			if !tt.known {
-				if r.Probes[0].Status != state.StatusFailed || len(r.Probes[0].Known) > 0 {
-					t.Errorf("%+v", r.Probes[0])
-				}
-				return
-			}
-			if len(r.Probes) != 1 {
-				t.Fatalf("probes: %+v", r.Probes)
-			}
-			cq := r.Probes[0]
-			if cq.Status != state.StatusSkipped || len(cq.Failures) > 0 || len(cq.Skips) != 1 || cq.Skips[0].Reason != state.SkipNotSupported {
-				t.Errorf("%+v", cq)
-			}
-			if len(cq.Known) != 1 || cq.Known[0].Contract != "cq_comp_vector_accepted" || cq.Known[0].Fact == "" || cq.Known[0].Source == "" {
-				t.Errorf("known: %+v", cq.Known)
-			}
-		})
-	}
-}
-
-// TestKnownQuiet: sends that raise no events when they are flushed, as is known of the
-// driver, are not measured. A first one may have the event of what came before it.
+// TestKnownQuiet verifies that sends that raise no events when flushed, by an erratum of the
+// driver, are not measured. The first one may have an earlier event.
 func TestKnownQuiet(t *testing.T) {
 	t.Parallel()
 	for driver, by := range map[string]string{"bnxt_re": byRecv, "mlx5": byUD} {

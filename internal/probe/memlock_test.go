@@ -39,8 +39,8 @@ func limitMemlock(t *testing.T, bytes uint64) {
 	})
 }
 
-// TestMemlock makes sure that the limit on locked memory is told of what fails for it,
-// and of nothing else.
+// TestMemlock verifies that failures caused by the limit on locked memory mention it, and no
+// others.
 func TestMemlock(t *testing.T) {
 	const (
 		some = 64 << 10

