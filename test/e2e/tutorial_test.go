@@ -67,7 +67,7 @@ func TestTutorial(t *testing.T) {
 			return true
 		})
 	}
-	if shown < 6 {
+	if shown < 5 {
 		t.Errorf("the tutorial shows what %d commands print", shown)
 	}
 	if _, err := os.Stat(filepath.Join(s.cmd.Dir, ".cache", "tutorial")); err == nil {
