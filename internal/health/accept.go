@@ -88,7 +88,6 @@ func (a *Accept) flaws() (wrong []string) {
 	return wrong
 }
 
-// anchored compiles an expression that must match the whole name.
 func anchored(expression string) (*regexp.Regexp, error) {
 	expression = cmp.Or(expression, ".*")
 	// Compiled on its own first, so that none of its brackets closes the one around it.
@@ -141,7 +140,6 @@ func (a *acceptance) covers(device string, f *Finding) bool {
 	return a.Finding == f.Kind && (subject == "" || subject == cmp.Or(f.about, f.Subject)) && a.devices.MatchString(device)
 }
 
-// matches reports whether a finding of the host, or a consequence of one, is covered.
 func (a *acceptance) matches(h *Host) bool {
 	return slices.ContainsFunc(h.Devices, func(d *Device) bool {
 		covered := func(f Finding) bool { return a.covers(d.State.Name, &f) }
@@ -198,7 +196,6 @@ func (h *Host) evaluated(kind Kind) bool {
 		!slices.ContainsFunc(h.Devices, func(d *Device) bool { return !d.evaluated(kind) })
 }
 
-// evaluated is Host.evaluated for one device. It is true for a device that is gone.
 func (d *Device) evaluated(kind Kind) bool {
 	switch h := d.State.Hardware; {
 	case !d.State.Present:

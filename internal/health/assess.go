@@ -11,7 +11,6 @@ import (
 )
 
 const (
-	maxFindings = 64 // Of a device.
 	// maxPerKind limits the findings of one kind, so that no kind displaces the others. There are more contracts,
 	// and each has a meaning of its own.
 	maxPerKind  = 12
@@ -33,7 +32,7 @@ const (
 // little is known. A device that is not present only has findings about stuck children and, with Config.Once, that
 // it vanished.
 //
-// There are at most 12 findings of a kind, 32 of contracts and 64 in all. The last one says how many were left out.
+// There are at most 12 findings of a kind, 32 of contracts. The last one says how many were left out.
 //
 // Assess accepts any state and configuration, modifies neither, and may be called concurrently.
 func Assess(dev *state.DeviceState, c Config, history History) []Finding {
@@ -103,7 +102,6 @@ func (a *assessor) down() bool {
 		a.last.Outcome == state.OutcomeTimeout || a.last.Outcome == state.OutcomeCrashed
 }
 
-// found is a finding with its sort key and root cause.
 type found struct {
 	Finding
 	// size orders findings of the same kind and severity, the largest first.
@@ -165,25 +163,19 @@ func (a *assessor) sorted() []Finding {
 	for _, f := range a.found {
 		total[f.Kind]++
 	}
-	var all []found
+	findings, roots := []Finding{}, make(map[string]int)
 	for _, f := range a.found {
 		limit := maxPerKind
 		if f.Kind == FindingContract {
 			limit = maxContract
 		}
-		if shown[f.Kind]++; shown[f.Kind] == limit {
-			leaveOut(&f.Finding, total[f.Kind]-limit)
+		shown[f.Kind]++
+		if more := total[f.Kind] - limit; shown[f.Kind] > limit {
+			continue
+		} else if shown[f.Kind] == limit && more > 0 {
+			f.Message = fmt.Sprintf("%s %d more, none of them worse, are not shown.", f.Message, more)
+			f.about, f.Subject = f.Subject, fmt.Sprintf("%s and %d more", f.Subject, more)
 		}
-		if shown[f.Kind] <= limit {
-			all = append(all, f)
-		}
-	}
-	if more := len(all) - maxFindings; more > 0 {
-		all = all[:maxFindings]
-		leaveOut(&all[maxFindings-1].Finding, more)
-	}
-	findings, roots := []Finding{}, make(map[string]int)
-	for _, f := range all {
 		if i, ok := roots[f.root]; ok && f.root != "" {
 			findings[i].Consequences = append(findings[i].Consequences, f.Finding)
 			continue
@@ -192,13 +184,4 @@ func (a *assessor) sorted() []Finding {
 		findings = append(findings, f.Finding)
 	}
 	return findings
-}
-
-// leaveOut adds to a finding how many others were left out after it.
-func leaveOut(f *Finding, more int) {
-	if more > 0 {
-		f.Message = fmt.Sprintf("%s %d more, none of them worse, are not shown.", f.Message, more)
-		f.about = cmp.Or(f.about, f.Subject)
-		f.Subject = fmt.Sprintf("%s and %d more", f.Subject, more)
-	}
 }

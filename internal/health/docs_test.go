@@ -238,8 +238,8 @@ without an active port, hung, or out of objects; **failure**, some uses of it fa
 with fewer ports, or near a limit; **quirk**, it breaks a promise, which harms only programs that rely on it; **note**,
 no known harm.
 
-A device has at most 12 findings of a kind (32 of contracts) and 64 in all, the worst first; the last one says how many
-are not shown. A vanished device only has findings about stuck child processes, and in the audit command that it vanished.
+A device has at most 12 findings of a kind (32 of contracts), the worst first; the last one says how many are not shown.
+A vanished device only has findings about stuck child processes, and in the audit command that it vanished.
 
 | finding | severity | harm | threshold |
 |---|---|---|---|

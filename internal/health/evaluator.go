@@ -132,6 +132,5 @@ func (e *Evaluator) device(s *state.DeviceState, unplugged bool, now time.Time) 
 		f.Since, f.LastSeen = seen.First, seen.Last
 	}
 	e.accept(s.Name, d.Findings, now)
-	d.fixed = d.unhealthy()
 	return d
 }

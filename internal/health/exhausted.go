@@ -26,7 +26,6 @@ type Exhausted struct {
 	NodeGUID string `json:"node_guid,omitempty"`
 }
 
-// exhaustedRetention is how long a refusal is reported.
 const exhaustedRetention = 24 * time.Hour
 
 // recordExhausted records refusals. One that no longer applies stays with zero objects, so that the same run is not
@@ -59,7 +58,6 @@ func (h *History) recordExhausted(d *state.DeviceState) {
 	}
 }
 
-// refusedRuns returns the last runs of a device that may have refusals.
 func refusedRuns(d *state.DeviceState) []*state.Run {
 	runs := []*state.Run{d.Last}
 	if d.Contracts != nil {

@@ -70,8 +70,6 @@ const (
 	// maxHistoryDevices limits the devices in each map, whatever names come and go.
 	maxHistoryDevices = 4096
 	maxHistoryPorts   = 256 // Of each device.
-	// MaxHistoryFindings limits the findings.
-	MaxHistoryFindings = 4096
 )
 
 // resumed returns a copy of a saved history that continues now. The time since the last save does not count as time
@@ -125,24 +123,16 @@ func (h *History) touch(host *Host, now time.Time) {
 	}
 }
 
-// forget removes findings that have been absent for long. Above the limit, it keeps the oldest.
+// forget removes findings that have been absent for long.
 func (h *History) forget(now time.Time) {
 	maps.DeleteFunc(h.Findings, func(_ FindingKey, seen Seen) bool { return now.Sub(seen.Last) >= reappearWindow })
-	keys := slices.SortedFunc(maps.Keys(h.Findings), func(a, b FindingKey) int {
-		return cmp.Or(h.Findings[a].First.Compare(h.Findings[b].First), compareKeys(a, b))
-	})
-	for _, key := range keys[min(len(keys), MaxHistoryFindings):] {
-		delete(h.Findings, key)
-	}
-}
-
-func compareKeys(a, b FindingKey) int {
-	return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Subject, b.Subject))
 }
 
 // Sorted returns the keys of the findings, in order.
 func (h *History) Sorted() []FindingKey {
-	return slices.SortedFunc(maps.Keys(h.Findings), compareKeys)
+	return slices.SortedFunc(maps.Keys(h.Findings), func(a, b FindingKey) int {
+		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Subject, b.Subject))
+	})
 }
 
 func (h *History) clone() History {

@@ -1,7 +1,6 @@
 package health_test
 
 import (
-	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -141,23 +140,6 @@ func TestOnceSince(t *testing.T) {
 	found := evaluator.Evaluate(&state.Snapshot{Devices: []state.DeviceState{apitest.Device("mlx5_0", 4)}}).Devices[0].Findings
 	if !found[0].Since.Equal(apitest.Now().Add(-time.Hour)) || !found[1].Since.IsZero() {
 		t.Errorf("since %s and %s", found[0].Since, found[1].Since)
-	}
-}
-
-func TestPastIsBounded(t *testing.T) {
-	h := newHosted(health.History{})
-	var all []health.Finding
-	for n := range health.MaxHistoryFindings {
-		all = append(all, port(fmt.Sprint(n)))
-	}
-	h.has("a", all...).after(0)
-	h.has("a", append(all, port("x"), port("y"))...).after(time.Minute)
-	past := h.evaluator.History()
-	if len(past.Findings) != health.MaxHistoryFindings {
-		t.Errorf("%d are remembered", len(past.Findings))
-	}
-	if _, there := past.Findings[health.FindingKey{Device: "a", Kind: health.FindingPortDown, Subject: "port x"}]; there {
-		t.Error("what is new drove out what is old")
 	}
 }
 

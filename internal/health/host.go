@@ -34,9 +34,7 @@ type Device struct {
 	// Exhausted are the types of which the device refused the exporter an object.
 	Exhausted []Exhausted `json:"exhausted,omitempty"`
 	// Leftover are contexts without an owner that left objects within the last day, the latest first.
-	Leftover []ContextHistory `json:"leftover,omitempty"`
-	// fixed is the health of an unhealthy device, which does not depend on the time. Zero if it is healthy.
-	fixed      summary
+	Leftover   []ContextHistory `json:"leftover,omitempty"`
 	staleAfter map[state.Kind]time.Duration
 }
 
@@ -44,12 +42,13 @@ type Device struct {
 // healthy one.
 func (d *Device) rank() int {
 	harm, severity := HarmNote, SeverityWarning
+	health, _ := d.unhealthy()
 	switch {
 	case len(d.Findings) > 0 && d.Findings[0].Severity != SeverityInfo && d.Findings[0].Accepted == nil:
 		harm, severity = d.Findings[0].Harm, d.Findings[0].Severity
-	case d.fixed.health == Critical:
+	case health == Critical:
 		harm, severity = HarmOutage, SeverityCritical
-	case d.fixed.health == Warning:
+	case health == Warning:
 		harm, severity = HarmDegradation, SeverityCritical
 	case !d.State.Present || d.State.Last == nil || d.State.OutOfTime != nil:
 		severity = SeverityCritical

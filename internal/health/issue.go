@@ -29,7 +29,6 @@ type Place struct {
 	Finding int `json:"finding"`
 }
 
-// issuesOf groups the findings that are not accepted, the worst first.
 func issuesOf(devices []*Device) []Issue {
 	type key struct {
 		severity                 Severity
@@ -64,7 +63,7 @@ func issuesOf(devices []*Device) []Issue {
 			}
 			explained = explained || f.Severity != SeverityInfo
 		}
-		if !explained && d.fixed != (summary{}) {
+		if health, _ := d.unhealthy(); !explained && health != "" {
 			add(i, -1, &Finding{Severity: SeverityWarning, Harm: HarmDegradation})
 		}
 	}

@@ -59,7 +59,6 @@ func (a *assessor) nearLimit() {
 	}
 }
 
-// largest returns the owner with the most objects of a type, or nil.
 func (a *assessor) largest(kind string) (owner *state.Owner, held int64) {
 	for _, o := range a.inventory.Owners {
 		if n := state.CountOf(o.Objects, kind); n > held {

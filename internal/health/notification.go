@@ -1,41 +1,29 @@
 package health
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
-	"time"
 
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/text"
 )
 
-// measurement is a latency measurement. earlier is the start of its run, if that is not the last run.
-type measurement struct {
-	*state.Latency
-	earlier time.Time
-}
-
-// measurements returns those of the last run, and those of the last full run. What is wrong with a vector is wrong
-// until a full run has measured it again.
-func (a *assessor) measurements() []measurement {
-	var all []measurement
-	add := func(run *state.Run, earlier time.Time) {
-		for i := range run.Probes {
-			for j := range run.Probes[i].Latencies {
-				all = append(all, measurement{&run.Probes[i].Latencies[j], earlier})
+// notification adds one finding for each failure mode of events and completions. A vector that failed in the last full
+// run counts as failing until a full run has measured it again.
+func (a *assessor) notification() {
+	type measurement struct {
+		state.Latency
+		run *state.Run
+	}
+	var measurements []measurement
+	for _, run := range slices.Compact([]*state.Run{a.last, cmp.Or(a.state.Full, a.last)}) {
+		for _, p := range run.Probes {
+			for _, l := range p.Latencies {
+				measurements = append(measurements, measurement{l, run})
 			}
 		}
 	}
-	add(a.last, time.Time{})
-	if full := a.state.Full; full != nil && full != a.state.Last {
-		add(full, full.Started)
-	}
-	return all
-}
-
-// notification adds one finding for each failure mode of events and completions.
-func (a *assessor) notification() {
-	measurements := a.measurements()
 	for _, w := range []struct {
 		entry, subject, thing, mode string
 		count                       func(*state.Latency) int
@@ -49,19 +37,19 @@ func (a *assessor) notification() {
 		var all int64
 		var where []string
 		for _, m := range measurements {
-			n := w.count(m.Latency)
+			n, now := w.count(&m.Latency), m.run == a.last
 			if n <= 0 {
 				continue
 			}
 			all = sum(all, int64(n))
-			a.wrongNow = a.wrongNow || m.earlier.IsZero()
+			a.wrongNow = a.wrongNow || now
 			line := fmt.Sprintf("%s %s on port %d, vector %d: %d", word(string(m.Path)), word(string(m.Mode)), m.Port, m.Vector, n)
 			if w.entry == caseUnsuccessful {
 				line += " (" + statuses(m.Unsuccessful) + ")"
 			}
 			line += fmt.Sprintf(", while %s succeeded", text.Plural(m.Count, "sample"))
-			if !m.earlier.IsZero() {
-				line += ", last measured at " + text.Moment(m.earlier)
+			if !now {
+				line += ", last measured at " + text.Moment(m.run.Started)
 			}
 			where = append(where, line)
 		}
@@ -83,7 +71,6 @@ func statuses(all []string) string {
 	return text.Join(texts, ", ", maxFew)
 }
 
-// slowVectors adds one finding for all slow completion vectors, which usually share the cause.
 func (a *assessor) slowVectors() {
 	vectors := a.state.Vectors()
 	slow := state.SlowVectors(vectors)

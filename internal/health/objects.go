@@ -47,7 +47,6 @@ func (a *assessor) ownerless() {
 	})
 }
 
-// leaked adds one finding for all objects leaked by exited children of the exporter.
 func (a *assessor) leaked() {
 	var since time.Time
 	var left []state.TypeCount
@@ -149,7 +148,6 @@ func (a *assessor) queuePairs() {
 	})
 }
 
-// oversizedCQs adds a finding for completion queues that can never be filled.
 func (a *assessor) oversizedCQs() {
 	u := a.inventory.OversizedCQs
 	if u == nil || u.Entries <= 0 || u.Entries < a.config.CQEntries {

@@ -13,8 +13,6 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-const maxFindings = 64 // Of a device.
-
 // hold verifies what is always true: equal states have equal findings, complete, printable, in order and within the limits,
 // and the state is not modified.
 func hold(t *testing.T, s *state.DeviceState, thresholds health.Config) {
@@ -38,8 +36,10 @@ func hold(t *testing.T, s *state.DeviceState, thresholds health.Config) {
 	}) {
 		t.Errorf("consequences of consequences: %+v", got)
 	}
-	if n := len(flat(got)); n > maxFindings {
-		t.Errorf("%d findings", n)
+	for _, kind := range health.Kinds() {
+		if n := len(of(got, kind)); n > 12 && (n > 32 || kind != health.FindingContract) {
+			t.Errorf("%d findings %s", n, kind)
+		}
 	}
 	for _, f := range flat(got) {
 		whole(t, f)

@@ -135,7 +135,6 @@ func (a *assessor) probe(p *state.ProbeResult, failures []state.Failure) {
 	a.add(o)
 }
 
-// rootOf returns the root cause of a failure. Empty if it shares none.
 func rootOf(f *state.Failure) string {
 	if f.Verb == "" {
 		return ""
@@ -211,7 +210,6 @@ func failureText(f *state.Failure) string {
 	return cmp.Or(text.JoinWords(": ", append(parts, prose(f.Message))...), "no reason given")
 }
 
-// unexplained adds a finding if the last run failed and no other finding says why.
 func (a *assessor) unexplained() {
 	run := a.last
 	// Empty messages make no run fail.

@@ -67,7 +67,6 @@ func problemOf(s *state.Snapshot, c *Config) *Problem {
 	}
 }
 
-// portsOf counts the ports of all devices, and those that are active.
 func portsOf(s *state.Snapshot) (all, active int) {
 	for _, d := range s.Devices {
 		for _, p := range lastPorts(&d) {
@@ -88,7 +87,6 @@ func lastPorts(d *state.DeviceState) []state.Port {
 	return d.Last.Info.Ports
 }
 
-// problemPorts returns a problem if fewer ports are active than expected.
 func problemPorts(s *state.Snapshot, expected int) *Problem {
 	all, active := portsOf(s)
 	if active >= expected {

@@ -36,7 +36,6 @@ func (a *assessor) registrations(p *state.Probe) {
 	}
 }
 
-// rootOfMemory returns the root cause of a refused registration.
 func rootOfMemory(r *state.Registration) string {
 	if refuser(r) == state.RefusedByMemlock {
 		return rootMemlock
@@ -64,7 +63,6 @@ func refuser(r *state.Registration) state.RefusedBy {
 	return state.RefusedByDevice
 }
 
-// registered reports whether registrations reports a failure.
 func registered(p *state.Probe, f *state.Failure) bool {
 	return f.Errno != "" && slices.ContainsFunc(p.Registrations, func(r state.Registration) bool {
 		return r.Result == state.MemoryRefused && string(r.Memory) == f.Subject.Object && r.Errno == f.Errno

@@ -16,18 +16,14 @@ import (
 // NothingToDo is the headline of a healthy device.
 const NothingToDo = "No action needed."
 
-type summary struct {
-	health   Health
-	headline string
-}
-
 // At returns the health of the device at a moment, and a headline of a sentence or two: its worst finding, or that no
 // action is needed, followed by what is accepted, what could not be probed and which runs are old. The headline may
 // contain words from outside.
 func (d *Device) At(now time.Time) (health Health, headline string) {
+	health, headline = d.unhealthy()
 	switch {
-	case d.fixed != summary{}:
-		return d.fixed.health, d.fixed.headline
+	case health != "":
+		return health, headline
 	case !d.State.Present:
 		return Unknown, "The device is gone."
 	case d.State.OutOfTime != nil:
@@ -54,7 +50,6 @@ func (d *Device) Stale(kind state.Kind, now time.Time) bool {
 	return ages && run != nil && now.Sub(run.Started) > after
 }
 
-// last returns the last run of a kind, or nil.
 func (d *Device) last(kind state.Kind) *state.Run {
 	switch {
 	case kind == state.KindProbe:
@@ -68,12 +63,12 @@ func (d *Device) last(kind state.Kind) *state.Run {
 	}
 }
 
-// unhealthy returns the summary of an unhealthy device, which does not depend on the time. Zero if it is healthy.
-func (d *Device) unhealthy() summary {
+// unhealthy returns the health and headline of an unhealthy device, at any time. Empty if it is healthy.
+func (d *Device) unhealthy() (health Health, headline string) {
 	explained := false
 	for _, f := range d.Findings {
 		if f.Severity != SeverityInfo && f.Accepted == nil {
-			return summary{Health(f.Severity), headlineOf(f.Message)}
+			return Health(f.Severity), headlineOf(f.Message)
 		}
 		explained = explained || f.Severity != SeverityInfo
 	}
@@ -83,17 +78,17 @@ func (d *Device) unhealthy() summary {
 	}
 	switch {
 	case explained:
-		return summary{}
+		return "", ""
 	case stuck != nil:
-		return summary{Critical, fmt.Sprintf("Process %d was killed but has not ended.", stuck.PID)}
+		return Critical, fmt.Sprintf("Process %d was killed but has not ended.", stuck.PID)
 	case run != nil && run.Outcome != state.OutcomeOK:
 		ended := map[state.Outcome]string{
 			state.OutcomeFailed: "failed", state.OutcomeCrashed: "crashed", state.OutcomeTimeout: "timed out",
 		}[run.Outcome]
 		ended = cmp.Or(ended, fmt.Sprintf("ended with %q", word(string(run.Outcome))))
-		return summary{Warning, strings.TrimSpace("The last probe run " + ended + ". " + run.Error)}
+		return Warning, strings.TrimSpace("The last probe run " + ended + ". " + run.Error)
 	default:
-		return summary{}
+		return "", ""
 	}
 }
 

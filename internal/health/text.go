@@ -60,7 +60,6 @@ func place(containerID, podUID string) string {
 	return around(", container ", text.ShortID(containerID), "") + around(", pod ", word(podUID), "")
 }
 
-// warningIf returns a warning, or info.
 func warningIf(bad bool) Severity {
 	if bad {
 		return SeverityWarning
@@ -96,15 +95,10 @@ func sum(counts ...int64) int64 {
 // total returns one count for each type, and the number of all objects.
 func total(counts []state.TypeCount) (all []state.TypeCount, objects int64) {
 	for _, c := range counts {
-		if c.Objects <= 0 {
-			continue
-		}
 		objects = sum(objects, c.Objects)
-		i := slices.IndexFunc(all, func(other state.TypeCount) bool { return other.Type == c.Type })
-		if i < 0 {
-			i, all = len(all), append(all, state.TypeCount{Type: c.Type})
+		if c.Objects > 0 && !slices.ContainsFunc(all, func(other state.TypeCount) bool { return other.Type == c.Type }) {
+			all = append(all, state.TypeCount{Type: c.Type, Objects: state.CountOf(counts, c.Type)})
 		}
-		all[i].Objects = sum(all[i].Objects, c.Objects)
 	}
 	return all, objects
 }
