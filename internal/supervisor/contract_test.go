@@ -18,20 +18,18 @@ import (
 // reason of a skip follows a colon. A known violation begins with "known ".
 func judging(pairs ...string) string {
 	var b strings.Builder
-	w := wire.NewWriter(&b)
 	for i := 0; i < len(pairs); i += 2 {
-		verdict, reason, _ := strings.Cut(pairs[i+1], ":")
-		verdict, known := strings.CutPrefix(verdict, "known ")
-		fact, source := "", ""
-		if known {
-			fact, source = "fact of "+pairs[i], "source of "+pairs[i]
-		}
-		_ = w.Send(wire.Line{InProgress: pairs[i]})
-		_ = w.Send(wire.Line{Contract: &state.Contract{
-			Known: known, Fact: fact, Source: source,
-			Name: pairs[i], Severity: state.SeverityCritical, Verdict: state.Verdict(verdict), Reason: state.SkipReason(reason),
+		c := state.Contract{
+			Name: pairs[i], Severity: state.SeverityCritical,
 			Asked: "asked of " + pairs[i], Expected: "expected of " + pairs[i], Observed: "observed of " + pairs[i],
-		}})
+		}
+		verdict, reason, _ := strings.Cut(pairs[i+1], ":")
+		verdict, c.Known = strings.CutPrefix(verdict, "known ")
+		c.Verdict, c.Reason = state.Verdict(verdict), state.SkipReason(reason)
+		if c.Known {
+			c.Fact, c.Source = "fact of "+c.Name, "source of "+c.Name
+		}
+		b.WriteString(lines(wire.Line{InProgress: c.Name}, wire.Line{Contract: &c}))
 	}
 	return b.String()
 }
@@ -55,12 +53,11 @@ func crashes(contract string, pairs ...string) script {
 // presumes makes a child that hangs or crashes while it checks y report a provisional violation
 // first.
 func presumes(s script, proven bool) script {
-	var b strings.Builder
-	_ = wire.NewWriter(&b).Send(wire.Line{Provisional: &state.ProvisionalVerdict{Proven: proven, Contract: state.Contract{
+	provisional := lines(wire.Line{Provisional: &state.ProvisionalVerdict{Proven: proven, Contract: state.Contract{
 		Name: "y", Severity: state.SeverityWarning, Verdict: state.VerdictViolated, Observed: "it was the end of the process",
 	}}})
-	judging := `{"checking":"y"}` + "\n"
-	s.output = strings.Replace(s.output, judging, judging+b.String(), 1)
+	checking := `{"checking":"y"}` + "\n"
+	s.output = strings.Replace(s.output, checking, checking+provisional, 1)
 	return s
 }
 
@@ -76,29 +73,20 @@ func inNoVerb(s script) script {
 	return s
 }
 
-// newContractBench is newBench with contract runs every hour, whose children may take 20
-// seconds.
-func newContractBench(
-	t *testing.T, next func(device string, n int) script, judge func(device string, judged []string, n int) script,
-	change func(*Config), devices ...string,
-) *bench {
+func newContractBench(t *testing.T, next of, judge ofContracts, change func(*Config), devices ...string) *bench {
 	t.Helper()
-	b := newBench(t, next, func(c *Config) {
-		c.Contract = Schedule{Interval: time.Hour, Timeout: 20 * time.Second}
-		if change != nil {
-			change(c)
-		}
-	}, devices...)
-	b.kids.judge = judge
-	return b
+	return benchOf(t, children{next: next, judge: judge}, change, devices...)
 }
 
-func alwaysJudge(s script) func(string, []string, int) script {
+func alwaysJudge(s script) ofContracts {
 	return func(string, []string, int) script { return s }
 }
 
+// done returns the contracts that the n-th child was not to check.
+func (b *bench) done(n int) []string { return b.asked(state.KindContract, n).Done }
+
 // contractsOnly returns these children, and then always the last.
-func contractsOnly(first ...script) func(string, []string, int) script {
+func contractsOnly(first ...script) ofContracts {
 	return func(_ string, _ []string, n int) script { return first[min(n, len(first)-1)] }
 }
 
@@ -253,7 +241,7 @@ func TestContractsGoesOn(t *testing.T) {
 			b := newContractBench(t, always(scriptOK(0)), judge, nil, "a")
 			b.after(30 * time.Second)
 			wantEqual(t, "contract runs", b.kids.startsOf(judgingOf("a")), []time.Duration{0, tt.takes})
-			wantEqual(t, "told", [][]string{b.kids.toldOf(0), b.kids.toldOf(1)}, [][]string{nil, {"x", "y"}})
+			wantEqual(t, "told", [][]string{b.done(0), b.done(1)}, [][]string{nil, {"x", "y"}})
 			wantEqual(t, "verdicts", b.verdicts("a"), []string{"x", "violated", "y", tt.want, "z", "holds"})
 			contracts := stateOf(t, b.Snapshot(), "a").Contracts
 			y := contracts.Verdicts[1]
@@ -277,7 +265,7 @@ func TestContractsGoesOn(t *testing.T) {
 			// The next contract run begins from the start, an hour after this one did.
 			b.after(time.Hour)
 			wantEqual(t, "third child", b.kids.startsOf(judgingOf("a"))[2], time.Hour)
-			wantEqual(t, "told", len(b.kids.toldOf(2)), 0)
+			wantEqual(t, "told", len(b.done(2)), 0)
 			wantEqual(t, "verdicts", b.verdicts("a"), []string{"x", "violated", "y", "violated", "z", "holds"})
 		})
 	}
@@ -332,7 +320,7 @@ func TestContractsDoesNotGoOn(t *testing.T) {
 		})
 	}
 	subtest(t, "does not start", func(t *testing.T) {
-		b := newContractBench(t, always(scriptOK(0)), nil, nil, "a")
+		b := newContractBench(t, always(scriptOK(0)), alwaysJudge(script{}), nil, "a")
 		b.launch = func(c Command, out io.WriteCloser) process {
 			if c.Name != "" {
 				return notStarted(out, "no more processes")
@@ -609,14 +597,13 @@ func TestContractsLog(t *testing.T) {
 	})
 }
 
-func planned(names ...string) string {
-	var b strings.Builder
+// planned returns the line of a child that will check these contracts.
+func planned(severity state.Severity, names ...string) string {
 	var plan []state.Planned
 	for _, name := range names {
-		plan = append(plan, state.Planned{Name: name, Severity: state.SeverityInfo})
+		plan = append(plan, state.Planned{Name: name, Severity: severity})
 	}
-	_ = wire.NewWriter(&b).Send(wire.Line{Planned: plan})
-	return b.String()
+	return lines(wire.Line{Planned: plan})
 }
 
 // TestContractsWithoutCompletions verifies that a child that hangs while it tries completions
@@ -625,18 +612,18 @@ func TestContractsWithoutCompletions(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		judge := func(_ string, _ []string, n int) script {
 			if n == 0 {
-				return script{output: planned("x", "y") + `{"begin":"ibv_post_send"}` + "\n", takes: -1}
+				return script{output: planned(state.SeverityInfo, "x", "y") + `{"begin":"ibv_post_send"}` + "\n", takes: -1}
 			}
 			return judged(0, "x", "holds", "y", "skipped:prerequisite_failed")
 		}
 		b := newContractBench(t, always(scriptOK(0)), judge, nil, "a")
 		b.after(30 * time.Second)
-		wantEqual(t, "told", [][]string{b.kids.toldOf(0), b.kids.toldOf(1)}, [][]string{nil, {withoutCompletions}})
+		wantEqual(t, "without", []bool{b.asked(state.KindContract, 0).WithoutCompletions, b.asked(state.KindContract, 1).WithoutCompletions}, []bool{false, true})
 		wantEqual(t, "verdicts", b.verdicts("a"), []string{"x", "holds", "y", "skipped:prerequisite_failed"})
 
 		// The next contract run tries again.
 		b.after(time.Hour)
-		wantEqual(t, "told", b.kids.toldOf(2), []string(nil))
+		wantEqual(t, "without", b.asked(state.KindContract, 2).WithoutCompletions, false)
 	})
 }
 
@@ -649,12 +636,12 @@ func TestContractsThatIsBrokenOff(t *testing.T) {
 			switch {
 			case n <= maxContinuations:
 				s := crashes(fmt.Sprintf("c%d", n))
-				s.output = planned("c0", "c1", "c2", "c3", "c4", "c5", "c6") + s.output
+				s.output = planned(state.SeverityInfo, "c0", "c1", "c2", "c3", "c4", "c5", "c6") + s.output
 				return s
 			case n == maxContinuations+1:
 				return judged(0, "c5", "holds")
 			default:
-				return script{output: planned("c5", "c6") + `{"begin":"ibv_post_send"}` + "\n", takes: time.Second, exit: exit{signal: syscall.SIGKILL}}
+				return script{output: planned(state.SeverityInfo, "c5", "c6") + `{"begin":"ibv_post_send"}` + "\n", takes: time.Second, exit: exit{signal: syscall.SIGKILL}}
 			}
 		}
 		b := newContractBench(t, always(scriptOK(0)), judge, nil, "a")

@@ -1,10 +1,10 @@
 package supervisor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,30 +23,26 @@ type child struct {
 
 // probed returns the script of a child that was asked for r. Each run finds one actual size
 // and, if it is full, one known shortfall.
-func (c child) probed(t *testing.T, r wire.Request) script {
-	t.Helper()
-	var b strings.Builder
-	w := wire.NewWriter(&b)
+func (c child) probed(r wire.Request) script {
 	identity := state.Identity{Firmware: c.firmware}
-	depth := state.DepthFull
+	known := r.Facts != nil && r.Facts.Identity == identity
+	depth, out := state.DepthFull, ""
 	switch {
 	case c.reduced:
 		depth = state.DepthReduced
-		_ = w.Send(wire.Line{Reduced: &state.Reduced{Reason: state.ReducedBusy, Detail: "somebody"}})
-	case r.Short && r.Facts != nil && r.Facts.Identity == identity:
+		out = lines(wire.Line{Reduced: &state.Reduced{Reason: state.ReducedBusy, Detail: "somebody"}})
+	case r.Short && known:
 		depth = state.DepthShort
 	}
-	_ = w.Send(wire.Line{Depth: &wire.Depth{Depth: depth, Sizes: "sizes"}})
-	portState := c.portState
-	if portState == "" {
-		portState = "active"
-	}
-	_ = w.Send(wire.Line{Device: &state.Device{Firmware: c.firmware, Transport: "InfiniBand", Ports: []state.Port{{Number: 1, State: portState, LinkLayer: "Ethernet"}}}})
-	if depth == state.DepthFull && (r.Facts == nil || r.Facts.Identity != identity) {
-		_ = w.Send(wire.Line{Facts: &state.Facts{Identity: identity}})
+	out += lines(wire.Line{Depth: &wire.Depth{Depth: depth, Sizes: "sizes"}}, wire.Line{Device: &state.Device{
+		Firmware: c.firmware, Transport: "InfiniBand",
+		Ports: []state.Port{{Number: 1, State: cmp.Or(c.portState, "active"), LinkLayer: "Ethernet"}},
+	}})
+	if depth == state.DepthFull && !known {
+		out += lines(wire.Line{Facts: &state.Facts{Identity: identity}})
 	}
 	if c.killed {
-		return script{output: b.String(), takes: -1}
+		return script{output: out, takes: -1}
 	}
 	qp := state.Probe{Name: "qp", Status: state.StatusOK, QPs: []state.QPSize{{Type: "rc", Profile: "small"}}}
 	if depth == state.DepthFull {
@@ -59,51 +55,27 @@ func (c child) probed(t *testing.T, r wire.Request) script {
 		qp.Status = state.StatusFailed
 		qp.Failures = []state.Failure{{Subject: state.Subject{Object: "qp", QPType: "rc"}, Verb: "ibv_create_qp", Errno: "EIO", Message: "no"}}
 	}
-	_, _ = w.Send(wire.Line{Probe: &qp}), w.Send(wire.Line{End: &wire.End{}})
-	if err := w.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return script{output: b.String()}
+	return script{output: out + lines(wire.Line{Probe: &qp}, wire.Line{End: &wire.End{}})}
 }
 
-// depthBench is a bench whose n-th child on its device is as the function says.
-type depthBench struct {
-	*bench
-	mu       sync.Mutex
-	requests []wire.Request
-}
-
-func newDepthBench(t *testing.T, children func(n int) child, change func(*Config)) *depthBench {
-	d := new(depthBench)
-	next := func(_ string, n int) script {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		return children(n).probed(t, d.requests[n])
-	}
-	d.bench = newBench(t, next, func(c *Config) {
-		c.FullInterval, c.Backoff = 5*time.Minute, c.Interval
-		c.Command = func(kind state.Kind, device string, r wire.Request) Command {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			if kind == state.KindProbe {
-				d.requests = append(d.requests, r)
-			}
-			return fakeCommand(kind, device, r)
-		}
-		if change != nil {
-			change(c)
-		}
-	}, "a")
-	return d
+// newDepthBench returns a bench whose n-th child is as the function says. A full run is due
+// every 5 minutes.
+func newDepthBench(t *testing.T, child func(n int) child, judge ofContracts) *bench {
+	t.Helper()
+	var b *bench
+	b = benchOf(t, children{judge: judge, next: func(_ string, n int) script {
+		return child(n).probed(b.asked(state.KindProbe, n))
+	}}, func(c *Config) { c.FullInterval, c.Backoff = 5*time.Minute, c.Interval }, "a")
+	return b
 }
 
 // depths returns the first letters of the depths of all runs until now.
-func (d *depthBench) depths() string {
-	var b strings.Builder
-	for _, run := range d.sink.runs("a") {
-		b.WriteByte((string(run.Depth) + "-")[0])
+func (b *bench) depths() string {
+	var all strings.Builder
+	for _, run := range b.sink.runs("a") {
+		all.WriteByte((string(run.Depth) + "-")[0])
 	}
-	return b.String()
+	return all.String()
 }
 
 // TestDepths verifies which runs are full.
@@ -139,7 +111,6 @@ func TestDepths(t *testing.T) {
 			if got := d.depths(); !strings.HasPrefix(got, tc.want) {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
-			d.end()
 		})
 	}
 }
@@ -161,7 +132,6 @@ func TestFullStands(t *testing.T) {
 			wantEqual(t, fmt.Sprint("failures of run ", n), len(results[0].Failures()) > 0, n == 1)
 			d.after(time.Minute)
 		}
-		d.end()
 	})
 }
 
@@ -178,7 +148,6 @@ func TestProbesChanged(t *testing.T) {
 		wantEqual(t, "after", d.depths(), "fsf")
 		d.after(time.Minute)
 		wantEqual(t, "later", d.depths(), "fsfs")
-		d.end()
 	})
 }
 
@@ -186,15 +155,12 @@ func TestProbesChanged(t *testing.T) {
 func TestContractsOnChange(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		children := func(n int) child { return child{firmware: map[bool]string{false: "1", true: "2"}[n >= 5]} }
-		d := newDepthBench(t, children, func(c *Config) { c.Contract.Interval, c.Contract.Timeout = 24*time.Hour, time.Minute })
-		d.kids.judge = alwaysJudge(judged(time.Second, "notify_any", "holds"))
-		d.start()
+		d := newDepthBench(t, children, alwaysJudge(judged(time.Second, "notify_any", "holds")))
 		d.after(10*time.Minute + 30*time.Second)
 		wantEqual(t, "contract runs", fmt.Sprint(d.kids.startsOf(judgingOf("a"))), "[0s 5m0s]")
 		wantEqual(t, "changes in the log", d.logs("firmware 2, before 1"), 1)
-		d.after(24 * time.Hour)
-		wantEqual(t, "contract runs a day later", len(d.kids.startsOf(judgingOf("a"))), 3)
-		d.end()
+		d.after(time.Hour)
+		wantEqual(t, "contract runs an hour later", len(d.kids.startsOf(judgingOf("a"))), 3)
 	})
 }
 
@@ -280,8 +246,8 @@ func TestPutOffInMidst(t *testing.T) {
 			t.Errorf("%q, put off %v", got, c.PutOff)
 		}
 		b.after(2 * time.Minute)
-		if got := b.verdicts("a"); !slices.Equal(got, []string{"x", "holds", "y", "holds"}) || len(b.kids.told) != 3 || b.kids.toldOf(2) != nil {
-			t.Errorf("%q, told %q", got, b.kids.told)
+		if got := b.verdicts("a"); !slices.Equal(got, []string{"x", "holds", "y", "holds"}) || b.done(2) != nil {
+			t.Errorf("%q, without %q", got, b.done(2))
 		}
 	})
 }

@@ -29,6 +29,16 @@ type script struct {
 
 const okReport = `{"device":{"transport":"InfiniBand","limits":[{"name":"max_qp_wr","value":128}]}}` + "\n" + `{"end":{}}` + "\n"
 
+// lines returns lines of a report.
+func lines(all ...wire.Line) string {
+	var b strings.Builder
+	w := wire.NewWriter(&b)
+	for _, l := range all {
+		_ = w.Send(l)
+	}
+	return b.String()
+}
+
 func scriptOK(takes time.Duration) script { return script{output: okReport, takes: takes} }
 
 func scriptHang() script {
@@ -43,19 +53,29 @@ func scriptUnkillable() script {
 	return s
 }
 
+type (
+	// of returns the script of the n-th child of a kind on a device.
+	of func(device string, n int) script
+	// ofContracts is of for a child that checks contracts, except those that are done.
+	ofContracts func(device string, done []string, n int) script
+	// ofHardware is of for a child that reads the hardware of some devices.
+	ofHardware func(devices []string, n int) script
+)
+
+// children are the scripts by kind. Nil means no runs of the kind. Children that check contracts
+// are counted under judgingOf(device), those that take inventories under inventoryOf(device),
+// and those that read the hardware under allHardware.
+type children struct {
+	next      of
+	judge     ofContracts
+	inventory of
+	hardware  ofHardware
+}
+
 // fakes starts fake children and notes when.
 type fakes struct {
+	children
 	begin time.Time
-	next  func(device string, n int) script
-	// contract run is next for children that judge contracts. They are counted apart, as
-	// those of judgingOf(device).
-	judge func(device string, judged []string, n int) script
-	// inventory is next for children that take inventory. They are counted as those of
-	// inventoryOf(device), which may live beside others of the device.
-	inventory func(device string, n int) script
-	// hardware is next for children that read the hardware of some devices. They are
-	// counted together, as those of allHardware.
-	hardware func(devices []string, n int) script
 
 	mu      sync.Mutex
 	starts  map[string][]time.Duration
@@ -67,15 +87,11 @@ type fakes struct {
 	// live is the number of children of a device that have not ended.
 	live map[string]int
 	errs []string
-	// told is what the children that judge contracts were told to leave out.
-	told [][]string
 }
 
-// newFakes returns children whose script depends on the device and the number of its earlier
-// children.
-func newFakes(next func(device string, n int) script) *fakes {
+func newFakes(c children) *fakes {
 	return &fakes{
-		begin: time.Now(), next: next,
+		begin: time.Now(), children: c,
 		starts: make(map[string][]time.Duration), ends: make(map[string][]time.Duration),
 		kills: make(map[string]int), live: make(map[string]int),
 	}
@@ -94,11 +110,7 @@ const allHardware = "hardware"
 func fakeCommand(kind state.Kind, device string, r wire.Request) Command {
 	switch kind {
 	case state.KindContract:
-		args := r.Done
-		if r.WithoutCompletions {
-			args = append(args, withoutCompletions)
-		}
-		return Command{Path: device, Name: judgingOf(device), Args: args}
+		return Command{Path: device, Name: judgingOf(device), Args: r.Done}
 	case state.KindInventory:
 		return Command{Path: inventoryOf(device)}
 	case state.KindHardware:
@@ -107,8 +119,6 @@ func fakeCommand(kind state.Kind, device string, r wire.Request) Command {
 		return Command{Path: device}
 	}
 }
-
-const withoutCompletions = "without completions"
 
 // launch is a launcher. The path of the command is the device's name.
 func (f *fakes) launch(c Command, out io.WriteCloser) process {
@@ -139,18 +149,10 @@ func (f *fakes) launch(c Command, out io.WriteCloser) process {
 	case name == device:
 		p.script = f.next(device, n)
 	default:
-		f.told = append(f.told, c.Args)
 		p.script = f.judge(device, c.Args, n)
 	}
 	go p.run()
 	return p
-}
-
-// toldOf returns what the n-th child that judges contracts was told to leave out.
-func (f *fakes) toldOf(n int) []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.told[n]
 }
 
 func (f *fakes) startsOf(device string) []time.Duration {

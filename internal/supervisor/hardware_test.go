@@ -13,15 +13,13 @@ import (
 	"rdma_exporter/internal/wire"
 )
 
-// telling is a child that tells this of the hardware of each device and comes to its end.
+// telling is a child that reports this of the hardware of each device.
 func telling(takes time.Duration, all ...state.Hardware) script {
-	var b strings.Builder
-	w := wire.NewWriter(&b)
+	var out string
 	for _, h := range all {
-		_ = w.Send(wire.Line{Hardware: &h})
+		out += lines(wire.Line{Hardware: &h})
 	}
-	_ = w.Send(wire.Line{End: &wire.End{}})
-	return script{output: b.String(), takes: takes}
+	return script{output: out + lines(wire.Line{End: &wire.End{}}), takes: takes}
 }
 
 // allOf is a child that reads all requested devices in a second.
@@ -38,53 +36,28 @@ func hung(device string) state.Hardware {
 	return state.Hardware{Device: device, Failure: "no end of /sys/" + device, Reading: "/sys/" + device}
 }
 
-// hardwareBench is newBench with readings every 15 seconds, and the requests.
-type hardwareBench struct {
-	*bench
-	asked   [][]string
-	skipped [][]wire.SkipCounters
-}
-
-func newHardwareBench(t *testing.T, hardware func(devices []string, n int) script, change func(*Config), devices ...string) *hardwareBench {
+func newHardwareBench(t *testing.T, hardware ofHardware, change func(*Config), devices ...string) *bench {
 	t.Helper()
-	h := &hardwareBench{}
-	h.bench = newBench(t, always(scriptOK(0)), func(c *Config) {
-		c.Hardware = Schedule{Interval: 15 * time.Second, Timeout: 5 * time.Second}
-		command := c.Command
-		c.Command = func(kind state.Kind, device string, r wire.Request) Command {
-			if kind == state.KindHardware {
-				h.mu.Lock()
-				defer h.mu.Unlock()
-				h.asked, h.skipped = append(h.asked, r.Hardware.Devices), append(h.skipped, r.Hardware.Skip)
-			}
-			return command(kind, device, r)
-		}
-		if change != nil {
-			change(c)
-		}
-	}, devices...)
-	h.kids.hardware = hardware
-	return h
+	return benchOf(t, children{next: always(scriptOK(0)), hardware: hardware}, change, devices...)
 }
 
-// rounds returns of which devices the readings since the last call were.
-func (h *hardwareBench) rounds() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+// rounds returns which devices the readings since the last call were to read.
+func (b *bench) rounds() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	var all []string
-	for _, devices := range h.asked {
-		all = append(all, strings.Join(devices, ""))
+	for _, r := range b.requests[state.KindHardware] {
+		all = append(all, strings.Join(r.Hardware.Devices, ""))
 	}
-	h.asked = nil
+	b.requests[state.KindHardware] = nil
 	return strings.Join(all, "|")
 }
 
-// hardware returns what is known of the hardware of a device.
-func (h *hardwareBench) hardware(device string) state.HardwareState {
-	h.t.Helper()
-	s := stateOf(h.t, h.Snapshot(), device).Hardware
+func (b *bench) hardware(device string) state.HardwareState {
+	b.t.Helper()
+	s := stateOf(b.t, b.Snapshot(), device).Hardware
 	if s == nil {
-		h.t.Fatalf("nothing is known of the hardware of %s", device)
+		b.t.Fatalf("nothing is known of the hardware of %s", device)
 	}
 	return *s
 }
@@ -267,11 +240,9 @@ func TestHardwareRefused(t *testing.T) {
 		b.after(time.Second)
 		refused.Store(false)
 		b.after(9 * time.Minute)
-		b.mu.Lock()
-		skipped := b.skipped
-		b.mu.Unlock()
 		want := []wire.SkipCounters{{Device: "a", Group: state.GroupHardware}, {Device: "a", Port: 2, Group: state.GroupPort}}
-		for i, skip := range skipped {
+		for i := range b.kids.startsOf(allHardware) {
+			skip := b.asked(state.KindHardware, i).Hardware.Skip
 			slices.SortFunc(skip, func(a, b wire.SkipCounters) int { return a.Port - b.Port })
 			if i == 0 && skip != nil || i > 0 && !slices.Equal(skip, want) {
 				t.Errorf("reading %d skips %v", i, skip)

@@ -12,81 +12,33 @@ import (
 
 // inventorying is a child that takes this inventory and completes.
 func inventorying(takes time.Duration, i state.Inventory) script {
-	var b strings.Builder
-	w := wire.NewWriter(&b)
-	_ = w.Send(wire.Line{Inventory: new(uncounted())})
-	_ = w.Send(wire.Line{Inventory: &i})
-	_ = w.Send(wire.Line{End: &wire.End{}})
-	return script{output: b.String(), takes: takes}
+	return script{output: counted().output + lines(wire.Line{Inventory: &i}, wire.Line{End: &wire.End{}}), takes: takes}
 }
 
-// uncounted is what an inventory reports first.
-func uncounted() state.Inventory {
+// counted is a child that hangs once it has counted, which is what an inventory reports first.
+func counted() script {
 	i := state.Inventory{Index: 1, PIDsVisible: true, Objects: []state.ObjectCount{{Type: "qp", Owner: state.OwnerUnknown, Objects: 7}}}
 	for _, typ := range state.ResourceTypes() {
 		i.Incomplete = append(i.Incomplete, state.Incomplete{Type: typ, Reason: state.IncompleteTimeout})
 	}
-	return i
-}
-
-// counted is a child that hangs once it has counted.
-func counted() script {
-	var b strings.Builder
-	_ = wire.NewWriter(&b).Send(wire.Line{Inventory: new(uncounted())})
-	return script{output: b.String(), takes: -1}
+	return script{output: lines(wire.Line{Inventory: &i}), takes: -1}
 }
 
 // opening makes a child of the probes report its device context.
 func opening(s script, id uint32) script {
-	var b strings.Builder
-	_ = wire.NewWriter(&b).Send(wire.Line{Context: &state.Context{Index: 1, ID: id}})
-	s.output = b.String() + s.output
+	s.output = lines(wire.Line{Context: &state.Context{Index: 1, ID: id}}) + s.output
 	return s
 }
 
-// inventoryBench is newBench with inventories every minute, and the requests.
-type inventoryBench struct {
-	*bench
-	told []wire.Request
-}
-
-func newInventoryBench(
-	t *testing.T, next func(device string, n int) script, inventory func(device string, n int) script,
-	change func(*Config), devices ...string,
-) *inventoryBench {
+func newInventoryBench(t *testing.T, next, inventory of, change func(*Config), devices ...string) *bench {
 	t.Helper()
-	s := &inventoryBench{}
-	s.bench = newBench(t, next, func(c *Config) {
-		c.Inventory = Schedule{Interval: time.Minute, Timeout: 10 * time.Second}
-		command := c.Command
-		c.Command = func(kind state.Kind, device string, r wire.Request) Command {
-			if kind == state.KindInventory {
-				s.mu.Lock()
-				defer s.mu.Unlock()
-				s.kids.mu.Lock()
-				defer s.kids.mu.Unlock()
-				s.told = append(s.told, r)
-			}
-			return command(kind, device, r)
-		}
-		if change != nil {
-			change(c)
-		}
-	}, devices...)
-	s.kids.inventory = inventory
-	return s
+	return benchOf(t, children{next: next, inventory: inventory}, change, devices...)
 }
 
 // lookedFor returns the ids of the leak candidates of the n-th inventory.
-func (s *inventoryBench) lookedFor(n int) []uint32 {
-	s.t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if n >= len(s.told) {
-		s.t.Fatalf("only %d inventories were started", len(s.told))
-	}
-	var ids []uint32
-	for _, c := range s.told[n].LeakCandidates {
+func (b *bench) lookedFor(n int) (ids []uint32) {
+	b.t.Helper()
+	for _, c := range b.asked(state.KindInventory, n).LeakCandidates {
 		ids = append(ids, c.ID)
 	}
 	return ids
@@ -108,7 +60,7 @@ func TestInventoryBesideProbes(t *testing.T) {
 		if n := b.sink.count(inventoryOf("a")); n != 3 {
 			t.Errorf("the sink was handed %d inventories, want 3", n)
 		}
-		if fill := b.told[1].MaxFill; fill != 128 {
+		if fill := b.asked(state.KindInventory, 1).MaxFill; fill != 128 {
 			t.Errorf("the second inventory was told that a queue pair has %d completions at most", fill)
 		}
 	})
@@ -317,7 +269,7 @@ func TestInventoryOfVanished(t *testing.T) {
 		if len(events) == 0 || events[len(events)-1] != "a forgotten" || strings.Count(strings.Join(events, "\n"), "forgotten") != 1 {
 			t.Errorf("the sink was told %v, want a forgotten once, at last", events)
 		}
-		before := len(b.told)
+		before := len(b.kids.startsOf(inventoryOf("a")))
 		b.host(nil, "a")
 		b.after(10 * time.Second)
 		if r := stateOf(t, b.Snapshot(), "a").Resources; r == nil || r.Last == nil {

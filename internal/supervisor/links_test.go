@@ -17,8 +17,8 @@ import (
 // step is a reading of a port.
 type step func(l *link, at time.Time)
 
-// of returns a complete reading of an Ethernet port, changed by the functions.
-func of(active bool, carrier []uint64, change ...func(p *state.HardwarePort)) step {
+// reading returns a complete reading of an Ethernet port, changed by the functions.
+func reading(active bool, carrier []uint64, change ...func(p *state.HardwarePort)) step {
 	return func(l *link, at time.Time) {
 		p := state.HardwarePort{Number: 1, LinkLayer: "Ethernet", Ifindex: 3, State: word(active)}
 		if carrier != nil {
@@ -31,20 +31,20 @@ func of(active bool, carrier []uint64, change ...func(p *state.HardwarePort)) st
 	}
 }
 
-func port(active bool, carrier ...uint64) step { return of(active, carrier) }
+func port(active bool, carrier ...uint64) step { return reading(active, carrier) }
 
 // other is a reading of the port with another network device, reused of one with the same number.
 func other(active bool, carrier ...uint64) step {
-	return of(active, carrier, func(p *state.HardwarePort) { p.Ifindex = 4 })
+	return reading(active, carrier, func(p *state.HardwarePort) { p.Ifindex = 4 })
 }
 
 func reused(active bool, carrier ...uint64) step {
-	return of(active, carrier, func(p *state.HardwarePort) { p.Netdev = "eth9" })
+	return reading(active, carrier, func(p *state.HardwarePort) { p.Netdev = "eth9" })
 }
 
 // bonded is a reading of the port while its network device is a bond, or a part of one.
 func bonded(active bool, ifindex int, carrier ...uint64) step {
-	return of(active, carrier, func(p *state.HardwarePort) { p.Ifindex, p.Bond = ifindex, "bond0" })
+	return reading(active, carrier, func(p *state.HardwarePort) { p.Ifindex, p.Bond = ifindex, "bond0" })
 }
 
 // unread is a reading of the port in which nothing could be read.

@@ -11,42 +11,28 @@ import (
 	"time"
 
 	"rdma_exporter/internal/state"
-	"rdma_exporter/internal/wire"
 )
 
-func newOnceBench(
-	t *testing.T, next func(device string, n int) script, judge func(device string, judged []string, n int) script,
-	inventory func(device string, n int) script, change func(*Config), devices ...string,
-) *inventoryBench {
-	t.Helper()
-	b := newInventoryBench(t, next, inventory, func(c *Config) {
-		c.Contract = Schedule{Interval: 24 * time.Hour, Timeout: 20 * time.Second}
-		if change != nil {
-			change(c)
-		}
-	}, devices...)
-	b.kids.judge = judge
-	return b
-}
-
 // once runs everything once. It returns how long that took and the error.
-func (s *inventoryBench) once(ctx context.Context) (time.Duration, error) {
-	s.t.Helper()
+func (b *bench) once(ctx context.Context) (time.Duration, error) {
+	b.t.Helper()
 	began := time.Now()
-	err := s.RunOnce(ctx)
+	err := b.RunOnce(ctx)
 	took := time.Since(began)
 	synctest.Wait()
 	return took, err
 }
 
-func onceOK(takes time.Duration) (func(string, int) script, func(string, []string, int) script, func(string, int) script) {
-	return always(scriptOK(takes)), alwaysJudge(judged(takes, "x", "holds")), always(inventorying(takes, state.Inventory{Index: 1}))
+func onceOK(takes time.Duration) children {
+	return children{
+		next: always(scriptOK(takes)), judge: alwaysJudge(judged(takes, "x", "holds")),
+		inventory: always(inventorying(takes, state.Inventory{Index: 1})),
+	}
 }
 
 func TestOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		probes, judge, inventory := onceOK(time.Second)
-		b := newOnceBench(t, probes, judge, inventory, nil, "b", "a")
+		b := benchOf(t, onceOK(time.Second), nil, "b", "a")
 		took, err := b.once(t.Context())
 		if err != nil || took != 3*time.Second {
 			t.Errorf("it took %v and ended with %v", took, err)
@@ -99,13 +85,13 @@ func TestOnceGoesOn(t *testing.T) {
 		inventory := always(inventorying(0, state.Inventory{Index: 1, PIDsVisible: true, Leftover: []state.Leftover{
 			{Context: state.Context{Index: 1, ID: 12}, Type: "qp", Objects: 3},
 		}}))
-		b := newOnceBench(t, always(opening(scriptOK(0), 11)), judge, inventory, nil, "a")
+		b := benchOf(t, children{next: always(opening(scriptOK(0), 11)), judge: judge, inventory: inventory}, nil, "a")
 		if _, err := b.once(t.Context()); err != nil {
 			t.Error(err)
 		}
 		b.kids.check(t)
 		wantEqual(t, "verdicts", b.verdicts("a"), []string{"x", "holds", "y", "skipped:timeout", "z", "skipped:crashed", "w", "violated"})
-		wantEqual(t, "what was left out at last", b.kids.toldOf(2), []string{"x", "y", "z"})
+		wantEqual(t, "what was left out at last", b.done(2), []string{"x", "y", "z"})
 		wantEqual(t, "looked for", b.lookedFor(0), []uint32{11, 12, 13, 14})
 		left := stateOf(t, b.Snapshot(), "a").Resources.Leaked
 		if len(left) != 1 || left[0].Type != "qp" || left[0].Objects != 3 {
@@ -117,28 +103,28 @@ func TestOnceGoesOn(t *testing.T) {
 // TestOnceStuck verifies that a stuck child is in the snapshot and not waited for.
 func TestOnceStuck(t *testing.T) {
 	t.Parallel()
-	probes, judge, inventory := onceOK(time.Second)
+	ok := onceOK(time.Second)
 	for _, c := range []struct {
 		name                string
-		stuck               func(b *inventoryBench, s script)
+		stuck               func(b *bench, s script)
 		judgings, inventory int
 		took                time.Duration
 		kind                state.Kind
 	}{
 		// 10 or 20 seconds until it is killed, 2.5 seconds of grace, and what else is done.
-		{"probes", func(b *inventoryBench, s script) { b.kids.next = onlyOn("bad", s, probes) }, 0, 1, 13500 * time.Millisecond, state.KindProbe},
-		{"contracts", func(b *inventoryBench, s script) {
+		{"probes", func(b *bench, s script) { b.kids.next = onlyOn("bad", s, ok.next) }, 0, 1, 13500 * time.Millisecond, state.KindProbe},
+		{"contracts", func(b *bench, s script) {
 			b.kids.judge = func(device string, judged []string, n int) script {
 				if device == "bad" {
 					return s
 				}
-				return judge(device, judged, n)
+				return ok.judge(device, judged, n)
 			}
 		}, 1, 1, 24500 * time.Millisecond, state.KindProbe},
-		{"inventory", func(b *inventoryBench, s script) { b.kids.inventory = onlyOn("bad", s, inventory) }, 1, 1, 14500 * time.Millisecond, state.KindInventory},
+		{"inventory", func(b *bench, s script) { b.kids.inventory = onlyOn("bad", s, ok.inventory) }, 1, 1, 14500 * time.Millisecond, state.KindInventory},
 	} {
 		subtest(t, c.name, func(t *testing.T) {
-			b := newOnceBench(t, probes, judge, inventory, nil, "bad", "good")
+			b := benchOf(t, ok, nil, "bad", "good")
 			s := scriptUnkillable()
 			c.stuck(b, s)
 			took, err := b.once(t.Context())
@@ -169,13 +155,15 @@ func TestOnceStuck(t *testing.T) {
 // TestOnceSlowToEnd verifies that a child that exits before the end is not shown as stuck.
 func TestOnceSlowToEnd(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		probes, judge, inventory := onceOK(time.Second)
-		s := scriptUnkillable()
-		b := newOnceBench(t, onlyOn("bad", s, probes), judge, func(device string, n int) script {
+		s, c := scriptUnkillable(), onceOK(time.Second)
+		c.next = always(s)
+		inventory := c.inventory
+		c.inventory = func(device string, n int) script {
 			// By now the probes of the device have been given up.
 			close(s.release)
 			return inventory(device, n)
-		}, nil, "bad")
+		}
+		b := benchOf(t, c, nil, "bad")
 		if _, err := b.once(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -209,8 +197,7 @@ func TestOnceInterrupted(t *testing.T) {
 		{"in the inventory", 25 * time.Second, []string{"a", judgingOf("a"), inventoryOf("a")}, []string{"a ok", judgingOf("a") + " ok"}},
 	} {
 		subtest(t, c.name, func(t *testing.T) {
-			probes, judge, inventory := onceOK(9 * time.Second)
-			b := newOnceBench(t, probes, judge, inventory, nil, "a")
+			b := benchOf(t, onceOK(9*time.Second), nil, "a")
 			ctx, cancel := context.WithTimeout(t.Context(), c.after)
 			defer cancel()
 			took, err := b.once(ctx)
@@ -226,13 +213,7 @@ func TestOnceInterrupted(t *testing.T) {
 
 // planning makes a child report first which contracts it will check.
 func planning(s script, names ...string) script {
-	var b strings.Builder
-	var planned []state.Planned
-	for _, name := range names {
-		planned = append(planned, state.Planned{Name: name, Severity: state.SeverityCritical})
-	}
-	_ = wire.NewWriter(&b).Send(wire.Line{Planned: planned})
-	s.output = b.String() + s.output
+	s.output = planned(state.SeverityCritical, names...) + s.output
 	return s
 }
 
@@ -249,30 +230,29 @@ func TestOnceWithin(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		within   time.Duration
-		change   func(b *inventoryBench)
+		change   func(b *bench)
 		probes   state.Outcome // Empty for none.
 		verdicts []string
 		missing  []state.Kind
 	}{
-		{"in time", 30 * time.Second, func(*inventoryBench) {}, state.OutcomeOK, []string{"x", "holds"}, nil},
-		{"the probes", 8 * time.Second, func(b *inventoryBench) { b.kids.next = always(scriptOK(ever)) }, "", nil, all[:2]},
-		{"probes that hang", 30 * time.Second, func(b *inventoryBench) { b.kids.next = always(scriptHang()) }, state.OutcomeTimeout, []string{"x", "holds"}, nil},
-		{"contracts that are not done", 20 * time.Second, func(b *inventoryBench) {
+		{"in time", 30 * time.Second, func(*bench) {}, state.OutcomeOK, []string{"x", "holds"}, nil},
+		{"the probes", 8 * time.Second, func(b *bench) { b.kids.next = always(scriptOK(ever)) }, "", nil, all[:2]},
+		{"probes that hang", 30 * time.Second, func(b *bench) { b.kids.next = always(scriptHang()) }, state.OutcomeTimeout, []string{"x", "holds"}, nil},
+		{"contracts that are not done", 20 * time.Second, func(b *bench) {
 			b.kids.judge = alwaysJudge(planning(unending(judged(0, "x", "violated")), "x", "y"))
 		}, state.OutcomeOK, []string{"x", "violated", "y", "skipped:budget"}, all[1:2]},
-		{"contracts that hang", 20 * time.Second, func(b *inventoryBench) {
+		{"contracts that hang", 20 * time.Second, func(b *bench) {
 			b.kids.judge = alwaysJudge(planning(hangs("y", "x", "holds"), "x", "y", "z"))
 		}, state.OutcomeOK, []string{"x", "holds", "y", "skipped:timeout", "z", "skipped:budget"}, all[1:2]},
-		{"the inventory", 8 * time.Second, func(b *inventoryBench) { b.kids.inventory = always(inventorying(ever, state.Inventory{})) }, state.OutcomeOK, []string{"x", "holds"}, all[2:]},
-		{"probes that cannot be killed", 8 * time.Second, func(b *inventoryBench) {
+		{"the inventory", 8 * time.Second, func(b *bench) { b.kids.inventory = always(inventorying(ever, state.Inventory{})) }, state.OutcomeOK, []string{"x", "holds"}, all[2:]},
+		{"probes that cannot be killed", 8 * time.Second, func(b *bench) {
 			s := scriptUnkillable()
 			b.kids.next = always(s)
 			b.t.Cleanup(func() { close(s.release) })
 		}, state.OutcomeTimeout, nil, all[2:]},
 	} {
 		subtest(t, c.name, func(t *testing.T) {
-			probes, judge, inventory := onceOK(time.Second)
-			b := newOnceBench(t, probes, judge, inventory, func(cfg *Config) { cfg.Within = c.within }, "a")
+			b := benchOf(t, onceOK(time.Second), func(cfg *Config) { cfg.Within = c.within }, "a")
 			c.change(b)
 			took, err := b.once(t.Context())
 			if err != nil || took > c.within {
@@ -318,15 +298,15 @@ func TestOnceWithinWhateverHangs(t *testing.T) {
 	all := []state.Kind{state.KindProbe, state.KindContract, state.KindInventory}
 	for _, c := range []struct {
 		name   string
-		change func(b *inventoryBench, hung <-chan struct{})
+		change func(b *bench, hung <-chan struct{})
 		// unknown is true if there is no list of devices.
 		unknown bool
 		missing []state.Kind
 	}{
-		{"the list of devices", func(b *inventoryBench, hung <-chan struct{}) {
+		{"the list of devices", func(b *bench, hung <-chan struct{}) {
 			b.cfg.Discover = func() ([]string, error) { <-hung; return nil, nil }
 		}, true, nil},
-		{"the list of devices at the end", func(b *inventoryBench, hung <-chan struct{}) {
+		{"the list of devices at the end", func(b *bench, hung <-chan struct{}) {
 			calls := 0
 			b.cfg.Discover = func() ([]string, error) {
 				if calls++; calls > 1 {
@@ -335,13 +315,13 @@ func TestOnceWithinWhateverHangs(t *testing.T) {
 				return []string{"a"}, nil
 			}
 		}, false, nil},
-		{"an observer", func(b *inventoryBench, hung <-chan struct{}) {
+		{"an observer", func(b *bench, hung <-chan struct{}) {
 			b.cfg.Observers = []Observer{blocked{newRecorder(), hung}}
 		}, false, all[1:]},
-		{"the start of a child", func(b *inventoryBench, hung <-chan struct{}) {
+		{"the start of a child", func(b *bench, hung <-chan struct{}) {
 			b.launch = func(_ Command, out io.WriteCloser) process { return unstarted{out: out, ended: hung} }
 		}, false, all[2:]},
-		{"a kill", func(b *inventoryBench, hung <-chan struct{}) {
+		{"a kill", func(b *bench, hung <-chan struct{}) {
 			b.launch = func(c Command, out io.WriteCloser) process {
 				p := b.kids.launch(c, out)
 				go func() { <-hung; p.kill() }()
@@ -351,8 +331,7 @@ func TestOnceWithinWhateverHangs(t *testing.T) {
 	} {
 		subtest(t, c.name, func(t *testing.T) {
 			hung := make(chan struct{})
-			probes, judge, inventory := onceOK(time.Second)
-			b := newOnceBench(t, probes, judge, inventory, func(cfg *Config) { cfg.Within = 8 * time.Second }, "a")
+			b := benchOf(t, onceOK(time.Second), func(cfg *Config) { cfg.Within = 8 * time.Second }, "a")
 			c.change(b, hung)
 			if took, err := b.once(t.Context()); err != nil || took > 8*time.Second {
 				t.Errorf("it took %v and ended with %v", took, err)
@@ -396,8 +375,7 @@ func TestOnceDevicesChange(t *testing.T) {
 		{"they cannot be listed", cannot, cannot, nil, ""},
 	} {
 		subtest(t, c.name, func(t *testing.T) {
-			probes, judge, inventory := onceOK(time.Second)
-			b := newOnceBench(t, probes, judge, inventory, nil, "a", "b")
+			b := benchOf(t, onceOK(time.Second), nil, "a", "b")
 			b.host(c.first, "a", "b")
 			time.AfterFunc(1500*time.Millisecond, func() { b.host(c.second, c.then...) })
 			if _, err := b.once(t.Context()); err != nil {
@@ -419,17 +397,17 @@ func TestOnceWithinSuspects(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		hanging := map[string]bool{"a": true, "b": true, "c": true}
 		devices := []string{"a", "b", "c", "d", "e", "f", "g"}
-		b := newOnceBench(t, func(device string, _ int) script {
+		b := benchOf(t, children{next: func(device string, _ int) script {
 			if hanging[device] {
 				return scriptHang()
 			}
 			return scriptOK(time.Second)
-		}, func(device string, _ []string, _ int) script {
+		}, judge: func(device string, _ []string, _ int) script {
 			if hanging[device] {
 				return hangs("x")
 			}
 			return judged(time.Second, "x", "holds")
-		}, always(inventorying(0, state.Inventory{Index: 1})), func(c *Config) { c.Within, c.Concurrency = 40*time.Second, 2 }, devices...)
+		}, inventory: always(inventorying(0, state.Inventory{Index: 1}))}, func(c *Config) { c.Within, c.Concurrency = 40*time.Second, 2 }, devices...)
 		if took, err := b.once(t.Context()); err != nil || took > 40*time.Second {
 			t.Errorf("it took %v and ended with %v", took, err)
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 )
 
 // bubble runs a test in virtual time, in parallel with others.
@@ -38,17 +39,42 @@ type bench struct {
 	stop  context.CancelFunc
 	ended chan error
 
-	mu      sync.Mutex
-	devices []string
-	err     error
+	mu       sync.Mutex
+	devices  []string
+	err      error
+	requests map[state.Kind][]wire.Request
 }
 
-// newBench returns a bench without jitter. It must be called in a bubble.
-func newBench(t *testing.T, next func(device string, n int) script, change func(*Config), devices ...string) *bench {
+// newBench returns a bench with probe runs only.
+func newBench(t *testing.T, next of, change func(*Config), devices ...string) *bench {
 	t.Helper()
-	b := &bench{t: t, kids: newFakes(next), sink: newRecorder(), log: &logged{}, ended: make(chan error, 1), devices: devices}
+	return benchOf(t, children{next: next}, change, devices...)
+}
+
+// benchOf returns a bench without jitter. It must be called in a bubble.
+func benchOf(t *testing.T, c children, change func(*Config), devices ...string) *bench {
+	t.Helper()
+	b := &bench{
+		t: t, kids: newFakes(c), sink: newRecorder(), log: &logged{}, ended: make(chan error, 1),
+		devices: devices, requests: make(map[state.Kind][]wire.Request),
+	}
 	cfg := testConfig()
 	cfg.Discover = b.discover
+	cfg.Command = func(kind state.Kind, device string, r wire.Request) Command {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.requests[kind] = append(b.requests[kind], r)
+		return fakeCommand(kind, device, r)
+	}
+	if c.judge != nil {
+		cfg.Contract = Schedule{Interval: time.Hour, Timeout: 20 * time.Second}
+	}
+	if c.inventory != nil {
+		cfg.Inventory = Schedule{Interval: time.Minute, Timeout: 10 * time.Second}
+	}
+	if c.hardware != nil {
+		cfg.Hardware = Schedule{Interval: 15 * time.Second, Timeout: 5 * time.Second}
+	}
 	cfg.Observers = []Observer{b.sink}
 	cfg.Interval, cfg.Timeout, cfg.Concurrency = time.Minute, 10*time.Second, 10
 	cfg.Logger = b.log.logger(slog.LevelInfo)
@@ -69,6 +95,17 @@ func (b *bench) discover() ([]string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.devices, b.err
+}
+
+// asked returns the request for the n-th child of a kind.
+func (b *bench) asked(kind state.Kind, n int) wire.Request {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if n >= len(b.requests[kind]) {
+		b.t.Fatalf("only %d children of kind %s were started", len(b.requests[kind]), kind)
+	}
+	return b.requests[kind][n]
 }
 
 // host makes the host have these devices, or an error instead.
@@ -113,7 +150,7 @@ func (b *bench) end() {
 
 func (b *bench) logs(text string) int { return strings.Count(b.log.String(), text) }
 
-func always(s script) func(string, int) script { return func(string, int) script { return s } }
+func always(s script) of { return func(string, int) script { return s } }
 
 func names(s *state.Snapshot) []string {
 	var names []string
