@@ -154,8 +154,7 @@ func TestMetricsPath(t *testing.T) {
 	}
 }
 
-// TestHealthTellsNothing makes sure that the paths for orchestrators tell nothing of
-// what the others do.
+// TestHealthTellsNothing verifies that the paths for orchestrators name no device and no file.
 func TestHealthTellsNothing(t *testing.T) {
 	const name = "mlx5_bond_7"
 	d := state.DeviceState{Name: name, Present: true}
@@ -210,8 +209,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestMaxRequests makes sure that scrapes beyond the limit are turned away and
-// not queued.
+// TestMaxRequests verifies that scrapes beyond the limit are refused.
 func TestMaxRequests(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	c := config(nil)
@@ -237,8 +235,7 @@ func TestMaxRequests(t *testing.T) {
 	}
 }
 
-// TestBrokenMetric makes sure that a metric that cannot be gathered is logged and
-// hides no other.
+// TestBrokenMetric verifies that a metric that cannot be gathered is logged and hides no other.
 func TestBrokenMetric(t *testing.T) {
 	var log bytes.Buffer
 	c := config(nil)
@@ -257,8 +254,8 @@ func TestBrokenMetric(t *testing.T) {
 	}
 }
 
-// A scrape can ask for some collectors, beside metrics by name. What is wrong with the
-// names is told in one line, and takes no other scrape's place.
+// TestCollectors verifies that a scrape can request collectors and metrics by name, and that a
+// wrong name is answered with one line.
 func TestCollectors(t *testing.T) {
 	t.Parallel()
 	c := config(nil)

@@ -9,8 +9,8 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// TestHardware makes sure that what is not as it should be with the hardware is told, and
-// what nothing is known of takes no room.
+// TestHardware verifies that the page shows problems of the hardware, and leaves out what is
+// not known.
 func TestHardware(t *testing.T) {
 	t.Parallel()
 	const odd = `<span class="text warning"><span aria-hidden="true">▲</span> `
@@ -106,8 +106,8 @@ func TestHardware(t *testing.T) {
 	}
 }
 
-// TestPortsOfTheKernel makes sure that the list of devices has the ports that the kernel
-// shows of one that could not be opened.
+// TestPortsOfTheKernel verifies that the list of devices has the kernel's ports of a device that
+// could not be opened.
 func TestPortsOfTheKernel(t *testing.T) {
 	t.Parallel()
 	host := apitest.Many(1, 4)

@@ -11,8 +11,7 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// everywhere returns a host with 64 devices, all of which have the same changed, with
-// what is found of them.
+// everywhere returns a host with 64 devices that change changed, with their findings.
 func everywhere(change func(*state.DeviceState)) apitest.Host {
 	s := &state.Snapshot{Provider: "libibverbs", Ready: true}
 	found := make(map[string][]health.Finding)
@@ -45,7 +44,6 @@ func TestTroublesTogether(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*state.DeviceState)
-		// shown is how often the problem is shown.
 		shown  int
 		action string
 		more   string
@@ -91,8 +89,7 @@ func TestTroublesTogether(t *testing.T) {
 	}
 }
 
-// TestRoot makes sure that what comes of one root stands under it, and that evidence is
-// folded.
+// TestRoot verifies that consequences are below their root, and that evidence is folded.
 func TestRoot(t *testing.T) {
 	s := apitest.Many(1, 4)
 	for device := range s.Found {

@@ -11,10 +11,10 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// TestVectorsView makes sure that the strip tells what is usual as the finding does, and
+// TestVectorsView verifies that the strip has the same usual latency as the finding, and says
 // what it leaves out.
 func TestVectorsView(t *testing.T) {
-	const us = time.Microsecond
+	const us, micro = time.Microsecond, time.Microsecond
 	vector := func(n, port int, path state.LatencyPath, p50 time.Duration) state.Latency {
 		return state.Latency{Mode: state.ModeAny, Path: path, Port: port, Vector: n, Count: 1, P50: p50, P99: p50}
 	}
@@ -24,7 +24,6 @@ func TestVectorsView(t *testing.T) {
 		}
 		return all
 	}
-	const micro = time.Microsecond
 	tests := []struct {
 		name        string
 		vectors     []state.Latency

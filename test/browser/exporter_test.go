@@ -18,8 +18,7 @@ import (
 // at the end, once its page has each of some texts. It ends with the test.
 func startExporter(t *testing.T, shows []string, args ...string) (url string) {
 	t.Helper()
-	// A run ends at once or never, so that the page is the same whenever it is
-	// looked at; it is killed in haste only if the flags say so.
+	// A run ends at once or never, so that the page stays the same.
 	p := running.Launch(t, "the exporter", exporterFile,
 		append([]string{"--web.listen-address=127.0.0.1:0", "--probe.interval=1h"}, running.Unhurried(args...)...)...)
 	url = "http://" + p.Listening(t)
@@ -32,7 +31,6 @@ func startExporter(t *testing.T, shows []string, args ...string) (url string) {
 	return url
 }
 
-// get returns what is at an address.
 func get(t *testing.T, client *http.Client, url string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -51,8 +49,7 @@ func get(t *testing.T, client *http.Client, url string) string {
 	return string(body)
 }
 
-// profile is the flags that have the exporter simulate the devices of
-// testdata/NAME.yaml.
+// profile returns the flags that simulate the devices of testdata/NAME.yaml.
 func profile(name string) []string {
 	return []string{"--provider=simulated", "--simulated.profile=" + filepath.Join("testdata", name+".yaml")}
 }

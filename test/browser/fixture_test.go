@@ -43,7 +43,6 @@ func listen(t *testing.T, handler http.Handler) string {
 	return listener.URL
 }
 
-// serveText serves a page of its own.
 func serveText(t *testing.T, html string) string {
 	t.Helper()
 	return listen(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -69,7 +68,7 @@ func host(name string) *state.Snapshot {
 	panic("apitest has no host " + name)
 }
 
-// pinning is a host with a program that has pinned almost all memory that it may.
+// pinning returns a host with a program near its limit of locked memory.
 func pinning() *state.Snapshot {
 	s := host("healthy")
 	s.Devices = s.Devices[:1]
@@ -77,8 +76,7 @@ func pinning() *state.Snapshot {
 	return s
 }
 
-// hostileText is what no device should be called: markup that sets what inspect.js
-// looks for, quotes, ends of lines, what steers a terminal, what turns the direction
-// of text, bytes that are no text, and a long word.
+// hostileText has markup that sets what inspect.js looks for, quotes, line ends, terminal and
+// direction controls, invalid bytes, and a long word.
 const hostileText = `<script>window.hostile=1;alert(1)</script><img src=x onerror="window.hostile=1">"'` + "`</style></title></svg>\n\r\t\x1b[31m\u202e\u2066\x00\xff\xfe&amp;{{.}}" +
 	"AWordWithoutAnyPlaceToBreakItThatGoesOnAndOnAndOnAndOnAndOnAndOnAndOnAndOnAndOn"

@@ -122,9 +122,8 @@
 	};
 
 	const report = {
-		width: document.scrollingElement.scrollWidth, height: document.scrollingElement.scrollHeight, title: document.title,
-		lang: document.documentElement.lang, fold: '', text: document.body.innerText, contrast: [], contrasts: 0, clipped: [], overlaps: [], small: [],
-		targets: [], headings: [], pictures: [], duplicates: [], dangling: [], links: [], elements: [], unscoped: [], faint: [], wide: [],
+		width: document.scrollingElement.scrollWidth, title: document.title, lang: document.documentElement.lang, fold: '',
+		text: document.body.innerText, contrast: [], contrasts: 0, clipped: [], overlaps: [], small: [], targets: [], faint: [], wide: [],
 	};
 	for (const e of unfolded) {
 		const r = e.getBoundingClientRect();
@@ -179,10 +178,7 @@
 			pieces.push({ text: node.data.slice(0, low), block: block(e) });
 		}
 	}
-	for (let i = 0; i < pieces.length; i++) {
-		if (i && pieces[i].block !== pieces[i - 1].block) report.fold += '\n';
-		report.fold += pieces[i].text;
-	}
+	pieces.forEach((p, i) => { report.fold += (i && p.block !== pieces[i - 1].block ? '\n' : '') + p.text; });
 
 	// Lines that are painted on one another. Glyphs leave some of a line free.
 	lines.sort((a, b) => a.top - b.top);
@@ -208,18 +204,6 @@
 		report.targets.push({ name: `${name(e)} "${short(e.textContent)}"`, width: round(r.width), height: round(r.height), inline });
 	}
 
-	for (const e of matching('h1, h2, h3, h4, h5, h6')) {
-		if (shown(e)) report.headings.push({ level: Number(e.tagName[1]), text: short(e.textContent) });
-	}
-
-	// Pictures say what they show, or are kept from those who cannot see them.
-	for (const e of matching('svg, img, canvas')) {
-		if (!shown(e)) continue;
-		const labelled = e.getAttribute('aria-label') || e.getAttribute('aria-labelledby') || e.querySelector(':scope > title')?.textContent.trim();
-		const decorative = e.closest('[aria-hidden=true]');
-		if (!decorative && (e.getAttribute('role') !== 'img' || !labelled)) report.pictures.push(name(e) + ' in ' + name(e.parentElement));
-	}
-
 	// What a drawing shows stands out from what is behind it.
 	for (const e of matching('svg rect, svg path, svg circle, svg line')) {
 		if (!shown(e) || e.matches('.track, .grid')) continue;
@@ -228,35 +212,8 @@
 		if (best < 3) report.faint.push(`${best.toFixed(2)} of ${name(e)} in ${name(e.ownerSVGElement)}`);
 	}
 
-	const ids = new Set();
-	for (const e of document.querySelectorAll('[id]')) {
-		if (ids.has(e.id)) report.duplicates.push(e.id);
-		ids.add(e.id);
-	}
-	for (const attribute of ['aria-labelledby', 'aria-describedby', 'aria-controls', 'for']) {
-		for (const e of document.querySelectorAll(`[${attribute}]`)) {
-			for (const id of e.getAttribute(attribute).split(/\s+/)) {
-				if (!ids.has(id)) report.dangling.push(`${attribute}="${id}" of ${name(e)}`);
-			}
-		}
-	}
-	for (const e of document.querySelectorAll('a[href]')) {
-		const href = e.getAttribute('href');
-		if (href.startsWith('#') && href !== '#' && !ids.has(decodeURIComponent(href.slice(1)))) report.dangling.push(`href="${href}"`);
-		if (!href.startsWith('#')) report.links.push(e.href);
-	}
-	for (const e of document.querySelectorAll('th')) {
-		if (!e.scope) report.unscoped.push(short(e.textContent));
-	}
+	report.links = [...document.querySelectorAll('a[href]:not([href^="#"])')].map((e) => e.href);
 	report.gradients = [...pictures];
-	report.elements = [...new Set([...document.querySelectorAll('*')].map((e) => e.localName))].sort();
-	const attributes = new Set();
-	for (const e of document.querySelectorAll('*')) {
-		for (const a of e.attributes) {
-			if (/^on/i.test(a.name) || a.name === 'style') attributes.add(`${a.name} of ${name(e)}`);
-		}
-	}
-	report.attributes = [...attributes];
 	report.hostile = typeof window.hostile !== 'undefined';
 	return report;
 })()

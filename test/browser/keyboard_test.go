@@ -15,13 +15,13 @@ const unfold = "document.querySelectorAll('details').forEach((d) => { d.open = t
 
 // focus is the element that has the focus.
 type focus struct {
-	// Index is its place among all elements, -1 for none.
+	// Index is its position among all elements; −1 if none has the focus.
 	Index int    `json:"index"`
 	Tag   string `json:"tag"`
 	Text  string `json:"text"`
-	// Ring tells that it can be seen to have the focus.
+	// Ring is true if the focus is visible.
 	Ring bool `json:"ring"`
-	// Open tells that it is the summary of details that are open.
+	// Open is true for the summary of open details.
 	Open bool `json:"open"`
 }
 
@@ -36,8 +36,7 @@ const focusScript = `(() => {
 	};
 })()`
 
-// TestKeyboard makes sure that all links and details can be reached and opened
-// without a mouse.
+// TestKeyboard verifies that all links and details can be reached and opened without a mouse.
 func TestKeyboard(t *testing.T) {
 	url := serve(t, assessed(host("stuck")))
 	b := open(t, url+"/", views()[3])

@@ -14,8 +14,7 @@ import (
 	"rdma_exporter/test/running"
 )
 
-// TestLinks follows the links of the page to the other things that the exporter
-// serves.
+// TestLinks follows the links of the page to the other paths of the exporter.
 func TestLinks(t *testing.T) {
 	url := startExporter(t, []string{"notify_identifies_cq"}, profile("healthy")...)
 	b := open(t, url+"/", views()[1])
@@ -49,7 +48,7 @@ func TestLinks(t *testing.T) {
 			t.Errorf("a link leads elsewhere: %s", link)
 		}
 	}
-	// Of what is no page, the browser asks for a picture for its tab.
+	// For what is no page, the browser requests an icon.
 	_, noise := b.noted()
 	noise = slices.DeleteFunc(noise, func(s string) bool { return strings.Contains(s, "/favicon.ico") })
 	complain(t, "the browser complains", noise)
@@ -77,7 +76,7 @@ func TestDeviceLink(t *testing.T) {
 	b.shoot(t, "device-link", false)
 }
 
-// TestRefresh makes sure that the page comes again by itself if it is asked to.
+// TestRefresh verifies that ?refresh= reloads the page.
 func TestRefresh(t *testing.T) {
 	t.Parallel()
 	url := serve(t, assessed(host("healthy")))

@@ -45,7 +45,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// prepare finds the exporter and starts the browser, which end ends.
+// prepare finds the exporter and starts the browser. The caller calls end.
 func prepare() (end func(), err error) {
 	var browserFile string
 	for _, f := range []struct {
@@ -69,8 +69,7 @@ func prepare() (end func(), err error) {
 	if screenshots, err = filepath.Abs(filepath.Join("..", "..", ".cache", "screenshots")); err != nil {
 		return nil, err
 	}
-	// What is left of earlier runs would be taken for what this one saw, if it is one
-	// of all tests.
+	// A run of all tests removes the screenshots of earlier ones.
 	if flag.Lookup("test.run").Value.String() == "" {
 		if err := os.RemoveAll(screenshots); err != nil {
 			return nil, err

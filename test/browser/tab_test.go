@@ -31,16 +31,17 @@ type view struct {
 	phone, dark bool
 }
 
-func (v view) String() string {
-	scheme := "light"
+func (v view) String() string { return fmt.Sprintf("%d-%s", v.width, v.scheme()) }
+
+func (v view) scheme() string {
 	if v.dark {
-		scheme = "dark"
+		return "dark"
 	}
-	return fmt.Sprintf("%d-%s", v.width, scheme)
+	return "light"
 }
 
-// views are those in which every state is looked at. 320 is the width that a page
-// has on small phones, and on a desktop for those who enlarge it four times.
+// views returns the views of every state. 320 pixels is the width of small phones, and of a
+// desktop at a zoom of 400 %.
 func views() []view {
 	return []view{
 		{width: 320, height: 640, phone: true},
@@ -50,7 +51,6 @@ func views() []view {
 	}
 }
 
-// tab is a tab of the browser that shows a page.
 type tab struct {
 	ctx  context.Context
 	view view
@@ -59,8 +59,7 @@ type tab struct {
 	answering sync.WaitGroup
 
 	mu sync.Mutex
-	// requests are the addresses that were asked for, noise is what the browser
-	// complained of.
+	// requests are the requested addresses, noise the complaints of the browser.
 	requests, noise []string
 }
 
@@ -80,15 +79,11 @@ func open(t *testing.T, url string, v view, before ...chromedp.Action[chromedp.V
 	if err := chromedp.Listen(ctx, b.note); err != nil {
 		t.Fatal(err)
 	}
-	scheme := "light"
-	if v.dark {
-		scheme = "dark"
-	}
 	steps := []chromedp.Action[chromedp.Void]{
 		call(log.Enable, cdp.Empty{}),
 		call(audits.Enable, cdp.Empty{}),
 		call(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: v.scheme()}},
 		}),
 		chromedp.EmulateViewport(v.width, v.height, v.emulate()...),
 	}
@@ -114,7 +109,7 @@ func (v view) scale() float64 {
 	return 1
 }
 
-// call is a command of DevTools whose result does not matter.
+// call returns a command of DevTools whose result does not matter.
 func call[P, R any](command cdp.Command[P, R], params P) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		_, err := cdp.Call(ctx, t, command, params)
@@ -122,12 +117,10 @@ func call[P, R any](command cdp.Command[P, R], params P) chromedp.Action[chromed
 	})
 }
 
-// bypassPolicy switches the policies of pages off.
 func bypassPolicy() chromedp.Action[chromedp.Void] {
 	return call(page.SetBypassCSP, page.SetBypassCSPParams{Enabled: true})
 }
 
-// note takes down an event of the browser.
 func (b *tab) note(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -158,14 +151,12 @@ func (b *tab) note(event any) {
 	}
 }
 
-// noted returns what was asked for, and what the browser complained of.
 func (b *tab) noted() (requests, noise []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.requests), slices.Clone(b.noise)
 }
 
-// evaluate evaluates a script in the page.
 func evaluate[T any](t *testing.T, b *tab, script string) T {
 	t.Helper()
 	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](script))
@@ -175,8 +166,7 @@ func evaluate[T any](t *testing.T, b *tab, script string) T {
 	return v
 }
 
-// maxShot is the most of a page, from its top, that a screenshot shows: what the
-// browser can draw at once is limited.
+// maxShot limits the height of a screenshot, in pixels. The browser cannot draw more at once.
 const maxShot = 7000
 
 // shoot stores what is in the window, or the whole page, as NAME.png.
