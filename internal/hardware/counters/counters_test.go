@@ -1,171 +1,140 @@
 package counters_test
 
 import (
-	"maps"
-	"math"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"rdma_exporter/internal/hardware/counters"
 	"rdma_exporter/internal/state"
 )
 
-func set(group state.CounterGroup, values map[string]uint64) []state.Counter {
-	var c []state.Counter
-	for name, value := range values {
-		c = append(c, state.Counter{Group: group, Name: name, Value: value})
+// counter returns the counter of "GROUP/NAME=VALUE".
+func counter(t *testing.T, text string) state.Counter {
+	t.Helper()
+	name, number, _ := strings.Cut(text, "=")
+	group, name, _ := strings.Cut(name, "/")
+	value, err := strconv.ParseUint(number, 10, 64)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return c
+	return state.Counter{Group: state.CounterGroup(group), Name: name, Value: value}
 }
 
-// values returns the metrics of a port by name and priority.
-func values(table string, c []state.Counter) map[string]uint64 {
-	got := make(map[string]uint64)
-	for _, v := range counters.Values(table, "", c) {
-		name := v.Metric
-		if v.Priority != "" {
-			name += " " + v.Priority
-		}
-		got[name] = v.Value
-	}
-	return got
-}
-
-func TestOf(t *testing.T) {
-	for name, c := range map[string]struct {
-		table    string
-		counters []state.Counter
-		want     map[string]uint64
-	}{
-		"no counters":      {"mlx5", nil, map[string]uint64{}},
-		"not in the table": {"mlx5", set(state.GroupHardware, map[string]uint64{"rx_read_requests": 1, "new": 2}), map[string]uint64{}},
+// TestValues verifies units, sums, and the counters of which TestDrivers has none.
+func TestValues(t *testing.T) {
+	for name, c := range map[string]struct{ table, counters, want string }{
+		"no counters":      {"mlx5", "", ""},
+		"not in the table": {"mlx5", "hw_counters/rx_read_requests=1 hw_counters/new=2", ""},
 		"words are four bytes": {
-			"mlx5",
-			set(state.GroupPort, map[string]uint64{"port_rcv_data": 10, "port_xmit_data": 1 << 40, "port_rcv_packets": 3}),
-			map[string]uint64{
-				"rdma_port_receive_bytes_total":   40,
-				"rdma_port_transmit_bytes_total":  1 << 42,
-				"rdma_port_receive_packets_total": 3,
-			},
+			"mlx5", "counters/port_rcv_data=10 counters/port_xmit_data=1099511627776 counters/port_rcv_packets=3",
+			"receive_bytes=40 receive_packets=3 transmit_bytes=4398046511104",
 		},
 		"a device that has no table": {
-			"", set(state.GroupPort, map[string]uint64{"port_rcv_data": 10, "link_downed": 2}),
-			map[string]uint64{"rdma_port_receive_bytes_total": 40, "rdma_port_link_downed_total": 2},
+			"", "counters/port_rcv_data=10 counters/link_downed=2", "link_downed=2 receive_bytes=40",
 		},
-		"ConnectX in RoCE": {
+		"ConnectX in Ethernet": {
 			"mlx5",
-			slices.Concat(
-				set(state.GroupPort, map[string]uint64{"port_xmit_discards": 1, "symbol_error": 2, "port_xmit_wait": 3}),
-				set(state.GroupHardware, map[string]uint64{
-					"local_ack_timeout_err": 4, "out_of_sequence": 5, "packet_seq_err": 6, "rnr_nak_retry_err": 7,
-					"duplicate_request": 8, "out_of_buffer": 9, "np_cnp_sent": 10, "rp_cnp_handled": 11,
-					"np_ecn_marked_roce_packets": 12, "rp_cnp_ignored": 13, "roce_adp_retrans": 14, "cc_rx_ce_pkts": 15,
-				}),
-				set(state.GroupEthtool, map[string]uint64{
-					"tx_pause_frames": 16, "rx_pause_frames": 17, "fec_corrected_blocks": 18, "fec_uncorrectable_blocks": 19,
-					"symbol_errors_during_carrier": 20, "pfc_requests_prio3": 21, "pfc_indications_prio0": 22, "pfc_requests_prio8": 23,
-				}),
-			),
-			map[string]uint64{
-				"rdma_port_transmit_discards_total": 1, "rdma_port_symbol_errors_total": 2, "rdma_port_transmit_wait_ticks_total": 3,
-				"rdma_port_retransmit_timeouts_total": 4, "rdma_port_out_of_sequence_packets_total": 5,
-				"rdma_port_sequence_naks_received_total": 6, "rdma_port_rnr_naks_received_total": 7,
-				"rdma_port_duplicate_requests_total": 8, "rdma_port_out_of_buffer_packets_total": 9,
-				"rdma_port_cnps_sent_total": 10, "rdma_port_cnps_handled_total": 11, "rdma_port_ecn_marked_packets_total": 12,
-				"rdma_port_pause_frames_sent_total": 16, "rdma_port_pause_frames_received_total": 17,
-				"rdma_port_fec_corrected_blocks_total": 18, "rdma_port_fec_uncorrectable_blocks_total": 19,
-				"rdma_port_carrier_symbol_errors_total": 20,
-				"rdma_port_pfc_frames_sent_total 3":     21, "rdma_port_pfc_frames_received_total 0": 22,
-			},
+			`ethtool/tx_pause_frames=16 ethtool/rx_pause_frames=17 ethtool/fec_corrected_blocks=18
+			ethtool/fec_uncorrectable_blocks=19 ethtool/symbol_errors_during_carrier=20 ethtool/pfc_requests_prio3=21
+			ethtool/pfc_indications_prio0=22 ethtool/pfc_requests_prio8=23`,
+			`carrier_symbol_errors=20 fec_corrected_blocks=18 fec_uncorrectable_blocks=19 pause_frames_received=17
+			pause_frames_sent=16 pfc_frames_received:0=22 pfc_frames_sent:3=21`,
 		},
 		// As leptonai/gpud has them in the tree of an H100 host.
 		"a ConnectX-7 with counters at their end": {
 			"mlx5",
-			slices.Concat(
-				set(state.GroupPort, map[string]uint64{
-					"excessive_buffer_overrun_errors": 15, "link_downed": 255, "port_rcv_data": 205128687774249,
-					"port_rcv_errors": 14, "port_rcv_packets": 317548853677, "port_rcv_switch_relay_errors": 2,
-					"port_xmit_data": 230442669431839, "port_xmit_packets": 315487941081, "port_xmit_wait": 4294967295,
-					"unicast_rcv_packets": 317548853677, "VL15_dropped": 0,
-				}),
-				set(state.GroupHardware, map[string]uint64{"lifespan": 12, "roce_adp_retrans": 3, "rx_write_requests": 3809045607, "out_of_buffer": 0}),
-			),
-			map[string]uint64{
-				"rdma_port_receive_bytes_total": 820514751096996, "rdma_port_transmit_bytes_total": 921770677727356,
-				"rdma_port_receive_packets_total": 317548853677, "rdma_port_transmit_packets_total": 315487941081,
-				"rdma_port_receive_errors_total": 14, "rdma_port_out_of_buffer_packets_total": 0,
-			},
+			`counters/excessive_buffer_overrun_errors=15 counters/link_downed=255 counters/port_rcv_data=205128687774249
+			counters/port_rcv_errors=14 counters/port_rcv_packets=317548853677 counters/port_rcv_switch_relay_errors=2
+			counters/port_xmit_data=230442669431839 counters/port_xmit_packets=315487941081
+			counters/port_xmit_wait=4294967295 counters/unicast_rcv_packets=317548853677 counters/VL15_dropped=0
+			hw_counters/lifespan=12 hw_counters/roce_adp_retrans=3 hw_counters/rx_write_requests=3809045607
+			hw_counters/out_of_buffer=0`,
+			`out_of_buffer_packets=0 receive_bytes=820514751096996 receive_errors=14 receive_packets=317548853677
+			transmit_bytes=921770677727356 transmit_packets=315487941081`,
 		},
 		"Soft-RoCE": {
 			"rxe",
-			set(state.GroupHardware, map[string]uint64{
-				"sent_pkts": 1, "rcvd_pkts": 2, "out_of_seq_request": 3, "rcvd_seq_err": 4, "rcvd_rnr_err": 5,
-				"send_rnr_err": 6, "duplicate_request": 7, "link_downed": 8, "completer_retry_err": 9, "ack_deferred": 10,
-			}),
-			map[string]uint64{
-				"rdma_port_transmit_packets_total": 1, "rdma_port_receive_packets_total": 2,
-				"rdma_port_out_of_sequence_packets_total": 3, "rdma_port_sequence_naks_received_total": 4,
-				"rdma_port_rnr_naks_received_total": 5, "rdma_port_rnr_naks_sent_total": 6,
-				"rdma_port_duplicate_requests_total": 7, "rdma_port_link_downed_total": 8,
-			},
+			`hw_counters/sent_pkts=1 hw_counters/rcvd_pkts=2 hw_counters/out_of_seq_request=3 hw_counters/rcvd_seq_err=4
+			hw_counters/rcvd_rnr_err=5 hw_counters/send_rnr_err=6 hw_counters/duplicate_request=7 hw_counters/link_downed=8
+			hw_counters/completer_retry_err=9 hw_counters/ack_deferred=10`,
+			`duplicate_requests=7 link_downed=8 out_of_sequence_packets=3 receive_packets=2 rnr_naks_received=5
+			rnr_naks_sent=6 sequence_naks_received=4 transmit_packets=1`,
 		},
-		"bnxt_re with counters/": {
-			"bnxt_re",
-			slices.Concat(
-				set(state.GroupPort, map[string]uint64{"port_rcv_data": 1, "port_xmit_discards": 2, "link_downed": 0, "port_xmit_wait": 0}),
-				set(state.GroupHardware, map[string]uint64{"rx_bytes": 7, "tx_roce_discards": 65538, "rx_cnp_pkts": 3, "active_qps": 4}),
-			),
-			map[string]uint64{
-				"rdma_port_receive_bytes_total": 7, "rdma_port_transmit_discards_total": 65538, "rdma_port_cnps_received_total": 3,
-			},
+		"flits of 8 bytes": {
+			"hfi1", "counters/port_rcv_data=5 counters/port_xmit_data=6 counters/port_rcv_packets=7",
+			"receive_bytes=40 receive_packets=7 transmit_bytes=48",
+		},
+		"words that wrap":      {"ocrdma", "counters/port_rcv_data=4294967295", "receive_bytes=17179869180"},
+		"a sum":                {"irdma", "hw_counters/ip4InOctets=1 hw_counters/ip6InOctets=2", "receive_bytes=3"},
+		"a sum without a term": {"irdma", "hw_counters/ip4InOctets=1", ""},
+		"a sum with a term that fails": {
+			"ionic", "hw_counters/rx_rdma_ucast_bytes=1 hw_counters/rx_rdma_mcast_bytes=18446744073709551615", "",
+		},
+		"a sum that is too large": {
+			"irdma", "hw_counters/ip4InOctets=9223372036854775808 hw_counters/ip6InOctets=9223372036854775808", "",
+		},
+		"names of newer versions": {
+			"irdma", "hw_counters/RetransSegs=1 hw_counters/tcpRetransSegs=2 hw_counters/RTO=3",
+			"retransmit_timeouts=3 retransmitted_packets=1",
 		},
 	} {
-		if got := values(c.table, c.counters); !maps.Equal(got, c.want) {
-			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		var all []state.Counter
+		for word := range strings.FieldsSeq(c.counters) {
+			all = append(all, counter(t, word))
+		}
+		if name == "names of newer versions" { // which have spaces
+			all = append(all, counter(t, "hw_counters/RNR sent=4"), counter(t, "hw_counters/Rcvd Out of order packets=5"))
+			c.want = "out_of_sequence_packets=5 " + c.want + " rnr_naks_sent=4"
+		}
+		var got []string
+		for _, v := range counters.Values(c.table, "", all) {
+			metric := strings.TrimSuffix(strings.TrimPrefix(v.Metric, "rdma_port_"), "_total")
+			if v.Priority != "" {
+				metric += ":" + v.Priority
+			}
+			got = append(got, fmt.Sprintf("%s=%d", metric, v.Value))
+		}
+		slices.Sort(got)
+		if want := strings.Fields(c.want); !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 	}
 }
 
 // TestSaturated verifies that only full counters, by their width, feed no metric.
 func TestSaturated(t *testing.T) {
-	port, driver := state.GroupPort, state.GroupHardware
-	for name, c := range map[string]struct {
-		table     string
-		counter   state.Counter
-		saturated bool
+	const (
+		all32 = "=4294967295"
+		all64 = "=18446744073709551615"
+	)
+	for _, c := range []struct {
+		table, counter   string
+		saturated, feeds bool
 	}{
-		"8 bits":                  {"mlx5", state.Counter{Group: port, Name: "link_downed", Value: 255}, true},
-		"8 bits, not yet":         {"mlx5", state.Counter{Group: port, Name: "link_downed", Value: 254}, false},
-		"8 bits, above":           {"mlx5", state.Counter{Group: port, Name: "link_downed", Value: 256}, false},
-		"4 bits":                  {"mlx5", state.Counter{Group: port, Name: "excessive_buffer_overrun_errors", Value: 15}, true},
-		"15 of 16 bits":           {"mlx5", state.Counter{Group: port, Name: "symbol_error", Value: 15}, false},
-		"32 bits":                 {"mlx5", state.Counter{Group: port, Name: "port_xmit_wait", Value: math.MaxUint32}, true},
-		"64 bits":                 {"mlx5", state.Counter{Group: port, Name: "port_rcv_data", Value: math.MaxUint64}, true},
-		"32 bits of an old one":   {"", state.Counter{Group: port, Name: "port_rcv_data", Value: math.MaxUint32}, true},
-		"more than fits in bytes": {"mlx5", state.Counter{Group: port, Name: "port_rcv_data", Value: 1 << 62}, false},
-		"one that wraps":          {"mlx5", state.Counter{Group: driver, Name: "out_of_sequence", Value: math.MaxUint32}, false},
-		"unreadable":              {"rxe", state.Counter{Group: driver, Name: "sent_pkts", Value: math.MaxUint64}, true},
-		"a priority":              {"mlx5", state.Counter{Group: state.GroupEthtool, Name: "pfc_requests_prio1", Value: math.MaxUint64}, true},
+		{"mlx5", "counters/link_downed=255", true, false},
+		{"mlx5", "counters/link_downed=254", false, true},
+		{"mlx5", "counters/link_downed=256", false, true},
+		{"mlx5", "counters/excessive_buffer_overrun_errors=15", true, false}, // of 4 bits
+		{"mlx5", "counters/symbol_error=15", false, true},                    // of 16
+		{"mlx5", "counters/port_xmit_wait" + all32, true, false},
+		{"mlx5", "counters/port_rcv_data" + all64, true, false},
+		{"", "counters/port_rcv_data" + all32, true, false},                  // an old one
+		{"mlx5", "counters/port_rcv_data=4611686018427387904", false, false}, // more bytes than fit
+		{"mlx5", "hw_counters/out_of_sequence" + all32, false, true},         // it wraps
+		{"rxe", "hw_counters/sent_pkts" + all64, true, false},                // unreadable
+		{"mlx5", "ethtool/pfc_requests_prio1" + all64, true, false},
+		{"bnxt_re", "hw_counters/new" + all32, false, false},
+		{"bnxt_re", "hw_counters/new" + all64, true, false},
+		{"bnxt_re", "hw_counters/db_fifo_register" + all64, false, false}, // a level
+		{"bnxt_re", "hw_counters/link_downed=255", false, false},          // of another group
 	} {
-		if got := counters.Saturated(c.table, c.counter); got != c.saturated {
-			t.Errorf("%s: saturated %v, want %v", name, got, c.saturated)
-		}
-		feeds := len(counters.Values(c.table, "", []state.Counter{c.counter})) == 1
-		if want := !c.saturated && c.counter.Value != 1<<62; feeds != want {
-			t.Errorf("%s: feeds a metric: %v, want %v", name, feeds, want)
-		}
-	}
-	for name, c := range map[string]struct {
-		counter state.Counter
-		want    bool
-	}{
-		"not in the table":        {state.Counter{Group: state.GroupHardware, Name: "new", Value: math.MaxUint32}, false},
-		"neither, and unreadable": {state.Counter{Group: state.GroupHardware, Name: "new", Value: math.MaxUint64}, true},
-		"a level":                 {state.Counter{Group: state.GroupHardware, Name: "db_fifo_register", Value: math.MaxUint64}, false},
-		"of another group":        {state.Counter{Group: state.GroupHardware, Name: "link_downed", Value: 255}, false},
-	} {
-		if got := counters.Saturated("bnxt_re", c.counter); got != c.want {
-			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		saturated := counters.Saturated(c.table, counter(t, c.counter))
+		feeds := len(counters.Values(c.table, "", []state.Counter{counter(t, c.counter)})) == 1
+		if saturated != c.saturated || feeds != c.feeds {
+			t.Errorf("%+v: saturated %v, feeds a metric: %v", c, saturated, feeds)
 		}
 	}
 }
@@ -197,14 +166,16 @@ func TestWidth(t *testing.T) {
 }
 
 func TestLevel(t *testing.T) {
-	if !counters.Level("bnxt_re", state.GroupHardware, "active_qps") || counters.Level("bnxt_re", state.GroupHardware, "rx_bytes") || counters.Level("", state.GroupHardware, "active_qps") {
+	level := func(table, name string) bool { return counters.Level(table, state.GroupHardware, name) }
+	if !level("bnxt_re", "active_qps") || level("bnxt_re", "rx_bytes") || level("", "active_qps") {
 		t.Error("active_qps of bnxt_re is the only level of the three")
 	}
 }
 
 func TestTableOf(t *testing.T) {
 	for driver, want := range map[string]string{
-		"mlx5": "mlx5", "mlx5_core": "mlx5", "rxe": "rxe", "bnxt_re": "bnxt_re", "bnxt_en": "bnxt_re", "": "", "siw": "", "e1000": "",
+		"mlx5": "mlx5", "mlx5_core": "mlx5", "rxe": "rxe", "bnxt_re": "bnxt_re", "bnxt_en": "bnxt_re",
+		"": "", "siw": "", "e1000": "",
 	} {
 		if got := counters.TableOf(driver); got != want {
 			t.Errorf("%q: got %q, want %q", driver, got, want)
