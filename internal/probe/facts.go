@@ -81,8 +81,8 @@ func among(loopbacks []*method) string {
 	return hex.EncodeToString(digest.Sum(nil)[:8])
 }
 
-// recallWay moves the known candidate to the front.
-func (n *notification) recallWay(w *method, among string) {
+// recallMethod moves the known candidate to the front.
+func (n *notification) recallMethod(w *method, among string) {
 	w.among = among
 	i := slices.IndexFunc(n.facts.Methods, func(k state.KnownMethod) bool {
 		return k.Path == w.path && k.Port == w.port && k.Among == among
@@ -97,9 +97,9 @@ func (n *notification) recallWay(w *method, among string) {
 	}
 }
 
-// learnWay records the candidate that is taken after others failed, and returns it for the
+// learnMethod records the candidate that is taken after others failed, and returns it for the
 // report. If it was known, the report keeps why better ones do not work.
-func (n *notification) learnWay(w *method, port int, found state.Method, failed int) state.Method {
+func (n *notification) learnMethod(w *method, port int, found state.Method, failed int) state.Method {
 	if w.known != nil && found.By == w.known.By && failed == 0 {
 		found.InsteadOf = w.known.InsteadOf
 		return found

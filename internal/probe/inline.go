@@ -190,71 +190,56 @@ func (n *notification) sendOnce(m inlineMax, route *session.Route, flags verbs.S
 	} else if err != nil {
 		return err
 	}
-	cq, err := scope.CQ(verbs.CQInitAttr{Entries: 2, Vector: n.Vectors[0]})
-	if err != nil {
+	o := verbs.Measurement{Deadline: min(n.cfg.Deadline, n.leftToSearch())}
+	if o.CQ, err = scope.CQ(verbs.CQInitAttr{Entries: 1, Vector: n.Vectors[0]}); err != nil {
+		return err
+	}
+	if o.Other, err = scope.CQ(verbs.CQInitAttr{Entries: 1, Vector: n.Vectors[0]}); err != nil {
 		return err
 	}
 	// As in the search: the limit may depend on the other sizes.
-	attr := verbs.QPInitAttr{Type: m.typ, SendCQ: cq, RecvCQ: cq, Cap: smallest(m.bytes)}
-	from, err := scope.QP(pd, attr)
-	if err != nil {
+	attr := verbs.QPInitAttr{Type: m.typ, SendCQ: o.Other, RecvCQ: o.CQ, Cap: smallest(m.bytes)}
+	if o.Sender, err = scope.QP(pd, attr); err != nil {
 		return err
 	}
-	const sendID, recvID = 1, 2
-	send := verbs.SendWR{ID: sendID, Flags: verbs.SendSignaled | flags, SGEs: []verbs.SGE{memory.SGE(0, m.bytes)}}
+	o.Recv = verbs.RecvWR{SGEs: []verbs.SGE{memory.SGE(m.bytes, header+m.bytes)}}
+	o.Send = verbs.SendWR{Flags: verbs.SendSignaled | flags, SGEs: []verbs.SGE{memory.SGE(0, m.bytes)}}
 	if flags&verbs.SendInline != 0 {
-		send.SGEs[0].LKey = 0 // Inline data need no key.
+		o.Send.SGEs[0].LKey = 0 // Inline data need no key.
 	}
-	to := from
 	if m.typ == verbs.UD {
-		send.RemoteQPN, send.RemoteQKey = from.Number(), verbs.UDQKey
-		send.AH, err = scope.AH(pd, route.AH)
+		o.Receiver = o.Sender
+		o.Send.RemoteQPN, o.Send.RemoteQKey = o.Sender.Number(), verbs.UDQKey
+		o.Send.AH, err = scope.AH(pd, route.AH)
 	} else {
-		to, err = scope.QP(pd, attr)
+		o.Receiver, err = scope.QP(pd, attr)
 	}
 	if err != nil {
 		return err
 	}
-	if err := session.Connect(from, to, *route); err != nil {
+	if err := session.Connect(o.Sender, o.Receiver, *route); err != nil {
 		return err
 	}
-
 	data, payload := memory.Bytes()[:m.bytes], memory.Bytes()[m.bytes+header:]
 	for i := range data {
 		data[i] = byte(i%251 + 1)
 	}
-	want := bytes.Clone(data)
-	if err := to.PostRecv(verbs.RecvWR{ID: recvID, SGEs: []verbs.SGE{memory.SGE(m.bytes, header+m.bytes)}}); err != nil {
-		return err
-	}
-	if err := from.PostSend(send); err != nil {
-		return err
-	}
-	if flags&verbs.SendInline != 0 {
-		clear(data) // They were copied when the send was posted.
-	}
-	start, limit := time.Now(), min(n.cfg.Deadline, n.leftToSearch())
+	start := time.Now()
 	defer func() { n.searched += time.Since(start) }()
-	w := verbs.NewWait(limit)
-	sent := false
-	for range 2 {
-		wc, err := poll(cq, w)
-		switch {
-		case err != nil:
-			return err
-		case wc == nil && limit < n.cfg.Deadline:
-			// It might still have completed.
-			return notTried("the time for it was used up")
-		case wc == nil && sent && m.typ != verbs.RC:
-			return errLost
-		case wc == nil:
-			return fmt.Errorf("it did not complete within %s", limit)
-		case wc.Status != verbs.WCSuccess:
-			return fmt.Errorf("it completed with %s", wc.Status)
-		}
-		sent = sent || wc.ID == sendID
-	}
-	if !bytes.Equal(payload, want) {
+	f := firstSample{Measurement: o}
+	switch err := f.take(o.Deadline); {
+	case err != nil:
+		return err
+	case len(f.found.Unsuccessful) > 0:
+		return fmt.Errorf("it completed with %s", f.found.Unsuccessful[0])
+	case f.found.Missing > 0 && o.Deadline < n.cfg.Deadline:
+		// It might still have completed.
+		return notTried("the time for it was used up")
+	case f.found.Missing == 1 && m.typ != verbs.RC:
+		return errLost
+	case f.found.Missing > 0:
+		return fmt.Errorf("it did not complete within %s", o.Deadline)
+	case !bytes.Equal(payload, data):
 		return errors.New("other bytes arrived")
 	}
 	return nil

@@ -82,7 +82,7 @@ func (n *notification) measurements() []measurement {
 	n.methods = slices.Insert(slices.Clone(ports), min(1, len(ports)), flushes(n.driver))
 	var plan []measurement
 	for i, w := range n.methods {
-		n.recallWay(w, choice)
+		n.recallMethod(w, choice)
 		m := measurement{method: w}
 		// The vectors differ in which CPU is interrupted; one path shows it.
 		of := vectors

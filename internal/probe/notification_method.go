@@ -176,7 +176,7 @@ func (n *notification) settle(m measurement, t *trial, failed []*trial) (*trial,
 	if others := slices.Concat(m.skipped, n.reasons(m, failed)); len(others) > 0 {
 		w.InsteadOf = session.OneLine(others)
 	}
-	n.Methods = append(n.Methods, n.learnWay(m.method, before, w, len(failed)))
+	n.Methods = append(n.Methods, n.learnMethod(m.method, before, w, len(failed)))
 	return t, nil
 }
 

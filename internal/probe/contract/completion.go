@@ -444,7 +444,7 @@ func (f *flusher) flush(n int) error {
 	return nil
 }
 
-func (f *flusher) String() string { return f.Way.String() + " (flushed)" }
+func (f *flusher) String() string { return f.Method.String() + " (flushed)" }
 
 func notSupported(format string, args ...any) error {
 	return &session.ObstacleError{Reason: state.SkipNotSupported, Detail: fmt.Sprintf(format, args...)}

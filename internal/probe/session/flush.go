@@ -61,12 +61,7 @@ func (f Flush) Quiet(d errata.Driver) (errata.Erratum, bool) {
 func (f Flush) BeenReady() bool { return f == FlushUD || f == FlushRC }
 
 // Lacks records that the device has no QPs of a type.
-func (s *Session) Lacks(t verbs.QPType, err error) {
-	if s.lacks == nil {
-		s.lacks = make(map[verbs.QPType]error)
-	}
-	s.lacks[t] = err
-}
+func (s *Session) Lacks(t verbs.QPType, err error) { s.lacks[t] = err }
 
 // Absent reports whether an error of ibv_create_qp can mean that the device has no QPs of the
 // type, or that the process may have none. No attribute lists the types. Drivers return
@@ -78,8 +73,8 @@ func Absent(err error) bool {
 
 // Flushing is a QP whose work requests are flushed.
 type Flushing struct {
-	Way  Flush
-	Port int
+	Method Flush
+	Port   int
 	// QP is the newest QP. For sends it is in the error state.
 	QP   verbs.QP
 	Send verbs.SendWR
@@ -98,12 +93,12 @@ const FlushDepth = 4
 // Flushing creates a QP with room for depth work requests, which are flushed by a method. They
 // complete on the CQ flushed; idle is its other CQ. They use the elements of data. The error is
 // a *RefusedError if the device does not support the method.
-func (sc *Scope) Flushing(way Flush, flushed, idle verbs.CQ, data []verbs.SGE, depth int) (*Flushing, error) {
+func (sc *Scope) Flushing(method Flush, flushed, idle verbs.CQ, data []verbs.SGE, depth int) (*Flushing, error) {
 	pd, err := sc.s.PD()
 	if err != nil {
 		return nil, err
 	}
-	f := &Flushing{Way: way, scope: sc, pd: pd}
+	f := &Flushing{Method: method, scope: sc, pd: pd}
 	f.Send = verbs.SendWR{Flags: verbs.SendSignaled, SGEs: data}
 	f.Recv = verbs.RecvWR{SGEs: data}
 	f.route = sc.s.inState()
@@ -111,7 +106,7 @@ func (sc *Scope) Flushing(way Flush, flushed, idle verbs.CQ, data []verbs.SGE, d
 		SendCQ: flushed, RecvCQ: idle,
 		Cap: verbs.QPCap{MaxSendWR: uint32(depth), MaxRecvWR: uint32(depth), MaxSendSGE: 1, MaxRecvSGE: 1},
 	}
-	switch way {
+	switch method {
 	case FlushUD:
 		err = f.datagrams()
 	case FlushRC:
@@ -159,13 +154,7 @@ func (f *Flushing) datagrams() error {
 		return err
 	}
 	f.Send.RemoteQPN, f.Send.RemoteQKey = f.QP.Number(), verbs.UDQKey
-	if err := f.change(f.route.toInit(verbs.UD)); err != nil {
-		return err
-	}
-	if err := f.change(verbs.ToRTR(verbs.UD, verbs.Peer{})); err != nil {
-		return err
-	}
-	if err := f.change(verbs.ToRTS(verbs.UD)); err != nil {
+	if err := Refused(Connect(f.QP, f.QP, f.route)); err != nil {
 		return err
 	}
 	return f.change(verbs.ToError())
@@ -239,7 +228,7 @@ func (f *Flushing) Init() verbs.QPChange {
 // Post posts work requests that are flushed. The error is a *RefusedError if the device
 // does not take one.
 func (f *Flushing) Post(ids ...uint64) error {
-	if f.Way != FlushRecv {
+	if f.Method != FlushRecv {
 		for _, f.Send.ID = range ids {
 			if err := Refused(f.QP.PostSend(f.Send)); err != nil {
 				return err

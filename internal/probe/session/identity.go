@@ -22,8 +22,7 @@ func (s *Session) Identity(kernel string) state.Identity {
 	}
 }
 
-// MappedFiles returns the files that the process has in its memory, sorted; none if the
-// kernel does not tell.
+// MappedFiles returns the files that the process has mapped, sorted. Nil means unknown.
 func MappedFiles() []string {
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
@@ -40,10 +39,8 @@ func MappedFiles() []string {
 	return slices.Compact(files)
 }
 
-// libraries returns a digest of the shared libraries that the process has by now, those
-// of the device's vendor too, which libibverbs loads to open it; empty if the kernel
-// does not tell. They are all taken, whatever their names: which of them has a part in
-// what a device answers only they know.
+// libraries returns a digest of all shared libraries of the process, with those of the vendor
+// that libibverbs loads to open the device. Empty means unknown.
 func libraries() string {
 	files := slices.DeleteFunc(MappedFiles(), func(file string) bool { return !strings.Contains(filepath.Base(file), ".so") })
 	if len(files) == 0 {
@@ -51,7 +48,7 @@ func libraries() string {
 	}
 	digest := sha256.New()
 	for _, file := range files {
-		// One that was replaced since it was loaded is another one, too.
+		// A file that was replaced since it was loaded counts as another one.
 		size, changed := int64(-1), int64(0)
 		if info, err := os.Stat(file); err == nil {
 			size, changed = info.Size(), info.ModTime().UnixNano()

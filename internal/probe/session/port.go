@@ -2,50 +2,42 @@ package session
 
 import (
 	"fmt"
+	"sync"
 
 	"rdma_exporter/internal/state"
 	"rdma_exporter/verbs"
 )
 
-type port struct {
-	attr verbs.PortAttr
-	err  error
-	pkey *partition
-}
+// queries remembers the result of a query for each port.
+type queries[T any] map[int]func() (T, error)
 
-// partition is one of which a port is a full member.
-type partition struct {
-	index uint16
-	err   error
+func (q queries[T]) get(port int, query func() (T, error)) (T, error) {
+	if q[port] == nil {
+		q[port] = sync.OnceValues(query)
+	}
+	return q[port]()
 }
 
 // Port returns a port's attributes. It queries each port once.
 func (s *Session) Port(number int) (verbs.PortAttr, error) {
-	p := s.ports[number]
-	if p == nil {
-		p = &port{}
-		p.attr, p.err = s.Device.QueryPort(number)
-		if p.err != nil {
-			p.err = fmt.Errorf("query port %d: %w", number, p.err)
+	return s.ports.get(number, func() (verbs.PortAttr, error) {
+		attr, err := s.Device.QueryPort(number)
+		if err != nil {
+			err = fmt.Errorf("query port %d: %w", number, err)
 		}
-		if s.ports == nil {
-			s.ports = make(map[int]*port)
-		}
-		s.ports[number] = p
-	}
-	return p.attr, p.err
+		return attr, err
+	})
 }
 
 // gidTable returns the GIDs of all ports. It queries them once.
 func (s *Session) gidTable() ([]verbs.GIDEntry, error) {
-	if !s.gids.asked {
-		s.gids.asked = true
-		s.gids.table, s.gids.err = s.Device.GIDTable()
-		if s.gids.err != nil {
-			s.gids.err = fmt.Errorf("query the GID table: %w", s.gids.err)
+	return s.gids.get(0, func() ([]verbs.GIDEntry, error) {
+		table, err := s.Device.GIDTable()
+		if err != nil {
+			err = fmt.Errorf("query the GID table: %w", err)
 		}
-	}
-	return s.gids.table, s.gids.err
+		return table, err
+	})
 }
 
 // Route is how a port reaches itself.
@@ -90,14 +82,14 @@ func (s *Session) Routes(number int) ([]Route, error) {
 	return list, nil
 }
 
-// addresses returns the addresses of a port, as routes, whatever state it is in.
+// addresses returns the addresses of a port in any state, as routes.
 func (s *Session) addresses(number int) ([]Route, error) {
 	attr, err := s.Port(number)
 	if err != nil {
 		return nil, err
 	}
 	table, err := s.gidTable()
-	// A LID does without.
+	// A LID needs no table.
 	list, none := verbs.ToSelf(number, attr, table)
 	switch {
 	case err != nil && none != nil:
@@ -118,42 +110,32 @@ func (s *Session) addresses(number int) ([]Route, error) {
 	return routes, nil
 }
 
-// fullMember returns the index of the first partition key of a port by which it
-// reaches itself. The limited members of a partition reach the full ones only.
+// fullMember returns the index of the first partition key of a port by which it reaches
+// itself. Limited members of a partition reach full ones only.
 func (s *Session) fullMember(number int) (uint16, error) {
-	if _, err := s.Port(number); err != nil {
+	attr, err := s.Port(number)
+	// RoCE has the default partition and no other.
+	if err != nil || attr.LinkLayer != verbs.LinkInfiniBand {
 		return 0, err
 	}
-	p := s.ports[number]
-	// RoCE has the default partition and no other.
-	if p.attr.LinkLayer != verbs.LinkInfiniBand {
-		return 0, nil
-	}
-	if p.pkey == nil {
-		index, err := s.findFullMember(number, p.attr.PKeys)
-		p.pkey = &partition{uint16(index), err}
-	}
-	return p.pkey.index, p.pkey.err
-}
-
-func (s *Session) findFullMember(number, keys int) (int, error) {
-	limited := 0
-	for i := range keys {
-		key, err := s.Device.PKey(number, i)
-		switch {
-		case err != nil:
-			return 0, fmt.Errorf("query partition key %d of port %d: %w", i, number, err)
-		case key.IsFull():
-			return i, nil
-		case key != 0:
-			limited++
+	return s.pkeys.get(number, func() (uint16, error) {
+		limited := 0
+		for i := range attr.PKeys {
+			key, err := s.Device.PKey(number, i)
+			switch {
+			case err != nil:
+				return 0, fmt.Errorf("query partition key %d of port %d: %w", i, number, err)
+			case key.IsFull():
+				return uint16(i), nil
+			case key != 0:
+				limited++
+			}
 		}
-	}
-	return 0, obstacle(state.SkipNeeds, "port %d is a full member of no partition, and a limited one of %d: limited members do not reach each other", number, limited)
+		return 0, obstacle(state.SkipNeeds, "port %d is a full member of no partition, and a limited one of %d: limited members do not reach each other", number, limited)
+	})
 }
 
-// AnyPort returns the first port that answers, for QPs that need one of whatever
-// state; port 1 if none does.
+// AnyPort returns the first port that answers, in any state, or else port 1.
 func (s *Session) AnyPort() int {
 	for number := 1; number <= s.Attr.Ports; number++ {
 		if _, err := s.Port(number); err == nil {

@@ -75,7 +75,7 @@ func (r *recorder) count(c verbs.Call) {
 	r.created[by] = o
 }
 
-// reportRefused reports the types of which the device had no more.
+// reportRefused reports the types that the device had no more of.
 func (r *recorder) reportRefused() {
 	for _, by := range slices.Sorted(maps.Keys(r.created)) {
 		if refused := r.created[by].refused; refused != nil {

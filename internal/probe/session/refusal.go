@@ -41,8 +41,8 @@ func refusals() map[verbs.Verb][]syscall.Errno {
 		verbs.CreateAH: append([]syscall.Errno{syscall.EINVAL}, unreachable...),
 		verbs.ModifyQP: append([]syscall.Errno{syscall.EINVAL}, unreachable...),
 		// EINVAL: mana (mana_post_send), efa (efa_post_send_validate), ocrdma, qedr, hns
-		// (check_qp_send), ionic and vmw_pvrdma, of which the first three take no send in
-		// the error state, and the others none before RTS. ENOMEM: mlx5, before RTS
+		// (check_qp_send), ionic and vmw_pvrdma. The first three take no send in the error
+		// state, and the others none before RTS. ENOMEM: mlx5, before RTS
 		// (qp_state_max_gs). EIO: erdma, in the error state.
 		verbs.PostSend: {syscall.EINVAL, syscall.ENOMEM, syscall.EIO},
 	}

@@ -51,15 +51,11 @@ type Session struct {
 
 	events []state.Events
 
-	rec *recorder
-	pd  verbs.PD // nil until it is needed
-	// ports has the ports that were queried.
-	ports map[int]*port
-	gids  struct {
-		asked bool
-		table []verbs.GIDEntry
-		err   error
-	}
+	rec   *recorder
+	pd    verbs.PD // nil until it is needed
+	ports queries[verbs.PortAttr]
+	pkeys queries[uint16]
+	gids  queries[[]verbs.GIDEntry] // one, for all ports
 	// lacks has the error for each type of QP that the device does not have.
 	lacks map[verbs.QPType]error
 
@@ -105,7 +101,10 @@ func run(ctx context.Context, o Options, f func(context.Context, *Session) error
 	if o.Opened != nil {
 		o.Opened()
 	}
-	s := &Session{Device: dev, Out: o.Out, rec: rec, destroyTimeout: o.DestroyTimeout}
+	s := &Session{
+		Device: dev, Out: o.Out, rec: rec, destroyTimeout: o.DestroyTimeout, lacks: make(map[verbs.QPType]error),
+		ports: make(queries[verbs.PortAttr]), pkeys: make(queries[uint16]), gids: make(queries[[]verbs.GIDEntry]),
+	}
 	err = s.query()
 	if err == nil {
 		s.Vectors = o.Vectors.Of(dev.CompletionVectors())

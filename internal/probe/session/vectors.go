@@ -30,8 +30,8 @@ func (v Vectors) Validate() error {
 	return nil
 }
 
-// Of returns the vectors used on a device with so many of them, in ascending order and at
-// least one. The first and the last are among them.
+// Of returns the vectors used of all, in ascending order and at least one. The first and the
+// last are among them.
 func (v Vectors) Of(all int) []int {
 	all = max(all, 1) // there is one if there are CQs
 	list := make([]int, min(cmp.Or(v.Most, DefaultVectors), all))
