@@ -230,7 +230,6 @@ static void bnxt_stored(struct paper_ucontext *ctx, unsigned long cookie, unsign
 
 	if (size != sizeof(value))
 		return;
-	mutex_lock(&dev->lock);
 	switch (DB_TYPE(value)) {
 	case DB_SQ:
 		qp = xa_load(&dev->qps, number);
@@ -260,8 +259,6 @@ static void bnxt_stored(struct paper_ucontext *ctx, unsigned long cookie, unsign
 			cq_doorbell(cq, DB_TYPE(value), index);
 		break;
 	}
-	mutex_unlock(&dev->lock);
-	paper_wake(dev);
 }
 
 static int bnxt_mmap(struct paper_ucontext *ctx, struct vm_area_struct *vma)
@@ -286,10 +283,8 @@ static int bnxt_create_ah(struct ib_ah *ib, struct rdma_ah_init_attr *attr, stru
 	struct paper_ucontext *ctx;
 	int err;
 
-	if (!(rdma_ah_get_ah_flags(attr->ah_attr) & IB_AH_GRH)) {
-		ibdev_err(ib->device, "Failed to alloc AH: GRH not set");
-		return -EINVAL;
-	}
+	if (!(rdma_ah_get_ah_flags(attr->ah_attr) & IB_AH_GRH))
+		return paper_refuse(-EINVAL, ib->device, "Failed to alloc AH: GRH not set");
 	err = paper_create_ah(ib, attr, udata);
 	if (err || !udata)
 		return err;
@@ -333,10 +328,8 @@ static int bnxt_create_cq(struct paper_cq *cq, const struct ib_cq_init_attr *att
 
 	if (attr->flags)
 		return -EOPNOTSUPP;
-	if (attr->cqe < 1 || attr->cqe > MAX_CQE) {
-		ibdev_err(cq->ib.device, "Failed to create CQ -max exceeded");
-		return -EINVAL;
-	}
+	if (attr->cqe < 1 || attr->cqe > MAX_CQE)
+		return paper_refuse(-EINVAL, cq->ib.device, "Failed to create CQ -max exceeded");
 	if (paper_request(udata, &req, sizeof(req), offsetofend(struct bnxt_re_cq_req, cq_handle)))
 		return -EFAULT;
 	cq->entries = ring_size(attr->cqe, 0); /* of MAX_CQE, too, a power of two */
@@ -353,10 +346,8 @@ static int bnxt_create_cq(struct paper_cq *cq, const struct ib_cq_init_attr *att
 static int bnxt_create_any_srq(struct ib_srq *ib, struct ib_srq_init_attr *attr, struct ib_udata *udata)
 {
 	/* The largest that query_device tells of is refused. */
-	if (attr->attr.max_wr >= MAX_SRQ_WR) {
-		ibdev_err(ib->device, "Create CQ failed - max exceeded");
-		return -EINVAL;
-	}
+	if (attr->attr.max_wr >= MAX_SRQ_WR)
+		return paper_refuse(-EINVAL, ib->device, "Create CQ failed - max exceeded");
 	return paper_create_srq(ib, attr, udata);
 }
 
@@ -384,10 +375,8 @@ static int bnxt_modify_srq(struct ib_srq *ib, struct ib_srq_attr *attr, enum ib_
 
 	if (mask == IB_SRQ_MAX_WR)
 		return -EINVAL;
-	if (mask != IB_SRQ_LIMIT) {
-		ibdev_err(ib->device, "Unsupported srq_attr_mask 0x%x", mask);
-		return -EINVAL;
-	}
+	if (mask != IB_SRQ_LIMIT)
+		return paper_refuse(-EINVAL, ib->device, "Unsupported srq_attr_mask 0x%x", mask);
 	if (attr->srq_limit > srq->attr.max_wr)
 		return -EINVAL;
 	/* The driver rings a doorbell for it that has no type (bnxt_qplib_srq_arm_db, mended by
@@ -404,16 +393,11 @@ static int bnxt_create_any_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, st
 
 	/* The sizes of a receive queue that there won't be, because of an SRQ, count, too. */
 	if (cap->max_send_wr > MAX_WR || cap->max_recv_wr > MAX_WR || cap->max_send_sge > MAX_SGE || cap->max_recv_sge > MAX_SGE ||
-	    cap->max_inline_data > MAX_INLINE) {
-		ibdev_err(ib->device, "Create QP failed - max exceeded! 0x%x/0x%x 0x%x/0x%x 0x%x/0x%x 0x%x/0x%x 0x%x/0x%x",
-			  cap->max_send_wr, MAX_WR, cap->max_recv_wr, MAX_WR, cap->max_send_sge, MAX_SGE,
-			  cap->max_recv_sge, MAX_SGE, cap->max_inline_data, MAX_INLINE);
-		return -EINVAL;
-	}
-	if (attr->qp_type != IB_QPT_RC && attr->qp_type != IB_QPT_UD) {
-		ibdev_err(ib->device, "QP type 0x%x not supported", IB_QPT_MAX);
-		return -EOPNOTSUPP;
-	}
+	    cap->max_inline_data > MAX_INLINE)
+		return paper_refuse(-EINVAL, ib->device, "Create QP failed - max exceeded! 0x%x/0x%x 0x%x/0x%x 0x%x/0x%x 0x%x/0x%x 0x%x/0x%x",
+				      cap->max_send_wr, MAX_WR, cap->max_recv_wr, MAX_WR, cap->max_send_sge, MAX_SGE,   cap->max_recv_sge, MAX_SGE, cap->max_inline_data, MAX_INLINE);
+	if (attr->qp_type != IB_QPT_RC && attr->qp_type != IB_QPT_UD)
+		return paper_refuse(-EOPNOTSUPP, ib->device, "QP type 0x%x not supported", IB_QPT_MAX);
 	if (attr->create_flags)
 		return -EOPNOTSUPP;
 	return paper_create_qp(ib, attr, udata);
@@ -469,10 +453,8 @@ static int bnxt_modify_qp(struct paper_qp *qp, const struct ib_qp_attr *attr, in
 	if (mask & IB_QP_STATE && attr->qp_state == IB_QPS_RTR && mask & IB_QP_PATH_MTU &&
 	    ib_mtu_enum_to_int(attr->path_mtu) > ib_mtu_enum_to_int(iboe_get_mtu(dev->port.netdev->mtu)))
 		return -EINVAL;
-	if (mask & IB_QP_MAX_DEST_RD_ATOMIC && attr->max_dest_rd_atomic > MAX_RD_ATOM) {
-		ibdev_err(ib, "max_dest_rd_atomic requested%d is > dev_max%d", attr->max_dest_rd_atomic, MAX_RD_ATOM);
-		return -EINVAL;
-	}
+	if (mask & IB_QP_MAX_DEST_RD_ATOMIC && attr->max_dest_rd_atomic > MAX_RD_ATOM)
+		return paper_refuse(-EINVAL, ib, "max_dest_rd_atomic requested%d is > dev_max%d", attr->max_dest_rd_atomic, MAX_RD_ATOM);
 	return 0;
 }
 
@@ -607,23 +589,6 @@ static u32 bnxt_srq_avail(struct paper_srq *srq)
 	return (own->producer + own->entries - own->taken) % own->entries;
 }
 
-static u8 send_status(enum ib_wc_status status)
-{
-	static const u8 codes[] = {
-		[IB_WC_BAD_RESP_ERR] = 0x1,
-		[IB_WC_LOC_LEN_ERR] = 0x2,
-		[IB_WC_LOC_QP_OP_ERR] = 0x3,
-		[IB_WC_LOC_PROT_ERR] = 0x4,
-		[IB_WC_REM_INV_REQ_ERR] = 0x6,
-		[IB_WC_REM_ACCESS_ERR] = 0x7,
-		[IB_WC_REM_OP_ERR] = 0x8,
-		[IB_WC_RNR_RETRY_EXC_ERR] = 0x9,
-		[IB_WC_RETRY_EXC_ERR] = 0xa,
-	};
-
-	return PAPER_CODE(codes, status, 0xb); /* flushed */
-}
-
 static u8 recv_status(enum ib_wc_status status)
 {
 	static const u8 codes[] = {
@@ -701,7 +666,7 @@ static int bnxt_complete(struct paper_cq *cq, const struct paper_wc *wc)
 		}
 		own->sq_told = wc->wr->index;
 		cqe.send.index = cpu_to_le32(wc->wr->index);
-		write_cqe(cq, &cqe, CQE_SEND, send_status(wc->status), 0);
+		write_cqe(cq, &cqe, CQE_SEND, PAPER_CODE(paper_requester_errors, wc->status, 11 /* flushed */), 0);
 		return 0;
 	}
 	cqe.recv.length = cpu_to_le32(wc->byte_len);
@@ -764,7 +729,6 @@ const struct paper_vendor paper_bnxt_re = {
 	.link = IB_LINK_LAYER_ETHERNET,
 	.vectors = 8, /* BNXT_RE_MAX_MSIX is 9; one is the firmware's */
 	.qp_types = BIT(IB_QPT_RC) | BIT(IB_QPT_UD),
-	.max_inline = MAX_INLINE,
 	.limits = {
 		.fw_ver = 219 | 144 << 16,
 		.hw_ver = 0x11,
@@ -793,17 +757,13 @@ const struct paper_vendor paper_bnxt_re = {
 		.max_srq_wr = MAX_SRQ_WR,
 		.max_srq_sge = MAX_SGE,
 		.max_fast_reg_page_list_len = 512, /* MAX_PBL_LVL_1_PGS */
-		.max_pkeys = 1,
 		.local_ca_ack_delay = 16, /* BNXT_RE_DEFAULT_ACK_DELAY */
 	},
 	.port = {
 		.gid_tbl_len = 256, /* BNXT_QPLIB_NUM_GIDS_SUPPORTED */
 		.max_msg_sz = 1 << 30, /* BNXT_RE_MAX_MR_SIZE_LOW */
-		.max_mtu = IB_MTU_4096,
 		.port_cap_flags = IB_PORT_CM_SUP | IB_PORT_REINIT_SUP | IB_PORT_DEVICE_MGMT_SUP | IB_PORT_VENDOR_CLASS_SUP,
 		.max_vl_num = 4,
-		.active_width = IB_WIDTH_4X,
-		.active_speed = IB_SPEED_EDR,
 	},
 	.ops = &bnxt_ops,
 	.alloc_ucontext = bnxt_alloc_ucontext,

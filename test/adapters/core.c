@@ -87,10 +87,8 @@ release:
 
 void paper_unpin(struct paper_mem *mem)
 {
-	if (mem->map)
-		vunmap(mem->map);
-	if (mem->umem)
-		ib_umem_release(mem->umem);
+	vunmap(mem->map);
+	ib_umem_release(mem->umem);
 	memset(mem, 0, sizeof(*mem));
 }
 
@@ -116,6 +114,14 @@ int paper_mmap_ignored(struct paper_ucontext *ctx, struct vm_area_struct *vma)
 	for (addr = vma->vm_start; addr < vma->vm_end && !err; addr += PAGE_SIZE)
 		err = vm_insert_page(vma, addr, dev->page);
 	return err;
+}
+
+/* number gives an object a number of its own, no higher than last. */
+static int number(struct xarray *objects, u32 *num, void *object, u32 first, u32 last)
+{
+	int err = xa_alloc(objects, num, object, XA_LIMIT(first, last), GFP_KERNEL);
+
+	return err == -EBUSY ? -ENOMEM : err;
 }
 
 /* The device and its port. */
@@ -240,8 +246,13 @@ static void paper_disassociate(struct ib_ucontext *ib)
 static int paper_mmap(struct ib_ucontext *ib, struct vm_area_struct *vma)
 {
 	const struct paper_vendor *vendor = to_paper_dev(ib->device)->vendor;
+	struct paper_ucontext *ctx = to_paper_ucontext(ib);
 
-	return vendor->mmap ? vendor->mmap(to_paper_ucontext(ib), vma) : -EINVAL;
+	if (vendor->mmap)
+		return vendor->mmap(ctx, vma);
+	if (vma->vm_pgoff >= vendor->doorbell_pages || vma->vm_end - vma->vm_start != PAGE_SIZE || !(vma->vm_flags & VM_SHARED))
+		return -EINVAL;
+	return vendor->stored ? paper_mmap_trapped(ctx, vma, vendor->stored, 0) : paper_mmap_ignored(ctx, vma);
 }
 
 static struct paper_ucontext *context_of(struct ib_udata *udata)
@@ -255,11 +266,13 @@ static int paper_alloc_pd(struct ib_pd *ib, struct ib_udata *udata)
 	struct paper_pd *pd = to_paper_pd(ib);
 	int err;
 
-	err = xa_alloc(&dev->pds, &pd->num, pd, XA_LIMIT(1, dev->vendor->limits.max_pd), GFP_KERNEL);
+	err = number(&dev->pds, &pd->num, pd, 1, dev->vendor->limits.max_pd);
 	if (err)
-		return err == -EBUSY ? -ENOMEM : err;
+		return err;
 	if (dev->vendor->alloc_pd)
 		err = dev->vendor->alloc_pd(pd, context_of(udata), udata);
+	else /* most answer with the number alone, and some with nothing */
+		err = paper_respond(udata, &pd->num, sizeof(pd->num));
 	if (err)
 		xa_erase(&dev->pds, pd->num);
 	else
@@ -289,9 +302,9 @@ int paper_create_ah(struct ib_ah *ib, struct rdma_ah_init_attr *attr, struct ib_
 	struct paper_ah *ah = to_paper_ah(ib);
 	int err;
 
-	err = xa_alloc(&dev->ahs, &ah->num, ah, XA_LIMIT(1, 1 << 20), GFP_KERNEL);
+	err = number(&dev->ahs, &ah->num, ah, 1, 1 << 20);
 	if (err)
-		return err == -EBUSY ? -ENOMEM : err;
+		return err;
 	ah->attr = *attr->ah_attr;
 	ah->attr.grh.sgid_attr = NULL; /* the core's reference, not ours */
 	if (dev->vendor->create_ah)
@@ -374,9 +387,9 @@ static int paper_create_cq(struct ib_cq *ib, const struct ib_cq_init_attr *attr,
 	int err;
 
 	INIT_LIST_HEAD(&cq->entry);
-	err = xa_alloc(&dev->cqs, &cq->num, cq, XA_LIMIT(1, dev->vendor->limits.max_cq), GFP_KERNEL);
+	err = number(&dev->cqs, &cq->num, cq, 1, dev->vendor->limits.max_cq);
 	if (err)
-		return err == -EBUSY ? -ENOMEM : err;
+		return err;
 	err = dev->vendor->create_cq(cq, attr, context_of(udata), udata);
 	if (err) {
 		paper_destroy_cq(ib, NULL);
@@ -429,9 +442,9 @@ int paper_create_srq(struct ib_srq *ib, struct ib_srq_init_attr *attr, struct ib
 		return -EOPNOTSUPP;
 	if (!attr->attr.max_wr || attr->attr.max_wr > limits->max_srq_wr || attr->attr.max_sge > limits->max_srq_sge)
 		return -EINVAL;
-	err = xa_alloc(&dev->srqs, &srq->num, srq, XA_LIMIT(1, limits->max_srq), GFP_KERNEL);
+	err = number(&dev->srqs, &srq->num, srq, 1, limits->max_srq);
 	if (err)
-		return err == -EBUSY ? -ENOMEM : err;
+		return err;
 	srq->attr = attr->attr;
 	srq->attr.srq_limit = 0;
 	err = dev->vendor->create_srq(srq, attr, context_of(udata), udata);
@@ -447,7 +460,7 @@ int paper_create_srq(struct ib_srq *ib, struct ib_srq_init_attr *attr, struct ib
 	return 0;
 }
 
-static int paper_modify_srq(struct ib_srq *ib, struct ib_srq_attr *attr, enum ib_srq_attr_mask mask, struct ib_udata *udata)
+int paper_modify_srq(struct ib_srq *ib, struct ib_srq_attr *attr, enum ib_srq_attr_mask mask, struct ib_udata *udata)
 {
 	struct paper_dev *dev = to_paper_dev(ib->device);
 	struct paper_srq *srq = to_paper_srq(ib);
@@ -527,11 +540,11 @@ int paper_create_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, struct ib_ud
 	qp->pending = kzalloc(sizeof(*qp->pending), GFP_KERNEL);
 	if (!qp->pending)
 		return -ENOMEM;
-	err = xa_alloc(&dev->qps, &qp->num, qp, XA_LIMIT(2, limits->max_qp), GFP_KERNEL);
+	err = number(&dev->qps, &qp->num, qp, 2, limits->max_qp);
 	if (err) {
 		qp->num = 0;
 		kfree(qp->pending);
-		return err == -EBUSY ? -ENOMEM : err;
+		return err;
 	}
 	qp->num <<= vendor->qp_shift;
 	ib->qp_num = qp->num;
@@ -580,38 +593,28 @@ static int paper_modify_qp(struct ib_qp *ib, struct ib_qp_attr *attr, int mask, 
 		goto unlock;
 	err = 0;
 
-	if (mask & IB_QP_PKEY_INDEX)
-		qp->attr.pkey_index = attr->pkey_index;
-	if (mask & IB_QP_PORT)
-		qp->attr.port_num = attr->port_num;
-	if (mask & IB_QP_QKEY)
-		qp->attr.qkey = attr->qkey;
-	if (mask & IB_QP_ACCESS_FLAGS)
-		qp->attr.qp_access_flags = attr->qp_access_flags;
+#define TAKE(flag, member)                               \
+	if (mask & (flag))                               \
+		qp->attr.member = attr->member
+	TAKE(IB_QP_PKEY_INDEX, pkey_index);
+	TAKE(IB_QP_PORT, port_num);
+	TAKE(IB_QP_QKEY, qkey);
+	TAKE(IB_QP_ACCESS_FLAGS, qp_access_flags);
+	TAKE(IB_QP_PATH_MTU, path_mtu);
+	TAKE(IB_QP_TIMEOUT, timeout);
+	TAKE(IB_QP_RETRY_CNT, retry_cnt);
+	TAKE(IB_QP_RNR_RETRY, rnr_retry);
+	TAKE(IB_QP_MIN_RNR_TIMER, min_rnr_timer);
+	TAKE(IB_QP_RQ_PSN, rq_psn);
+	TAKE(IB_QP_SQ_PSN, sq_psn);
+	TAKE(IB_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
+	TAKE(IB_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
+	TAKE(IB_QP_DEST_QPN, dest_qp_num);
+#undef TAKE
 	if (mask & IB_QP_AV) {
 		qp->attr.ah_attr = attr->ah_attr;
 		qp->attr.ah_attr.grh.sgid_attr = NULL; /* the core's reference, not ours */
 	}
-	if (mask & IB_QP_PATH_MTU)
-		qp->attr.path_mtu = attr->path_mtu;
-	if (mask & IB_QP_TIMEOUT)
-		qp->attr.timeout = attr->timeout;
-	if (mask & IB_QP_RETRY_CNT)
-		qp->attr.retry_cnt = attr->retry_cnt;
-	if (mask & IB_QP_RNR_RETRY)
-		qp->attr.rnr_retry = attr->rnr_retry;
-	if (mask & IB_QP_MIN_RNR_TIMER)
-		qp->attr.min_rnr_timer = attr->min_rnr_timer;
-	if (mask & IB_QP_RQ_PSN)
-		qp->attr.rq_psn = attr->rq_psn;
-	if (mask & IB_QP_SQ_PSN)
-		qp->attr.sq_psn = attr->sq_psn;
-	if (mask & IB_QP_MAX_QP_RD_ATOMIC)
-		qp->attr.max_rd_atomic = attr->max_rd_atomic;
-	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
-		qp->attr.max_dest_rd_atomic = attr->max_dest_rd_atomic;
-	if (mask & IB_QP_DEST_QPN)
-		qp->attr.dest_qp_num = attr->dest_qp_num;
 	qp->attr.qp_state = to;
 	if (to == IB_QPS_RESET) {
 		memset(&qp->attr, 0, sizeof(qp->attr));
@@ -772,9 +775,7 @@ static int bus_match(struct device *parent, const struct device_driver *driver)
 static int bus_match(struct device *parent, struct device_driver *driver)
 #endif
 {
-	const char *name = of_parent(parent)->vendor->bus_driver;
-
-	return name && !strcmp(name, driver->name);
+	return !strcmp(of_parent(parent)->vendor->bus_driver, driver->name);
 }
 
 static struct bus_type bus = { .name = "paper", .match = bus_match };
@@ -790,19 +791,14 @@ static void unregister_drivers(unsigned int n)
 
 static int register_drivers(void)
 {
-	unsigned int i, j;
+	unsigned int i;
 	int err = bus_register(&bus);
 
 	if (err)
 		return err;
 	for (i = 0; i < ARRAY_SIZE(vendors); i++) {
-		if (!vendors[i]->bus_driver)
-			continue;
-		for (j = 0; j < i; j++) /* two vendors may be two models of one */
-			if (drivers[j].name && !strcmp(drivers[j].name, vendors[i]->bus_driver))
-				break;
-		if (j < i)
-			continue;
+		if (i && !strcmp(vendors[i]->bus_driver, vendors[i - 1]->bus_driver))
+			continue; /* two models of one vendor */
 		drivers[i].name = vendors[i]->bus_driver;
 		drivers[i].bus = &bus;
 		drivers[i].owner = THIS_MODULE;

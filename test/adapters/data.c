@@ -222,6 +222,34 @@ static const enum ib_wc_opcode wc_opcodes[] = {
 	[IB_WR_LOCAL_INV] = IB_WC_LOCAL_INV,
 };
 
+const u8 paper_syndromes[IB_WC_GENERAL_ERR] = {
+	[IB_WC_LOC_LEN_ERR] = 0x01,
+	[IB_WC_LOC_QP_OP_ERR] = 0x02,
+	[IB_WC_LOC_PROT_ERR] = 0x04,
+	[IB_WC_WR_FLUSH_ERR] = 0x05,
+	[IB_WC_MW_BIND_ERR] = 0x06,
+	[IB_WC_BAD_RESP_ERR] = 0x10,
+	[IB_WC_LOC_ACCESS_ERR] = 0x11,
+	[IB_WC_REM_INV_REQ_ERR] = 0x12,
+	[IB_WC_REM_ACCESS_ERR] = 0x13,
+	[IB_WC_REM_OP_ERR] = 0x14,
+	[IB_WC_RETRY_EXC_ERR] = 0x15,
+	[IB_WC_RNR_RETRY_EXC_ERR] = 0x16,
+	[IB_WC_REM_ABORT_ERR] = 0x22,
+};
+
+const u8 paper_requester_errors[IB_WC_GENERAL_ERR] = {
+	[IB_WC_BAD_RESP_ERR] = 1,
+	[IB_WC_LOC_LEN_ERR] = 2,
+	[IB_WC_LOC_QP_OP_ERR] = 3,
+	[IB_WC_LOC_PROT_ERR] = 4,
+	[IB_WC_REM_INV_REQ_ERR] = 6,
+	[IB_WC_REM_ACCESS_ERR] = 7,
+	[IB_WC_REM_OP_ERR] = 8,
+	[IB_WC_RNR_RETRY_EXC_ERR] = 9,
+	[IB_WC_RETRY_EXC_ERR] = 10,
+};
+
 static void enter_error(struct paper_qp *qp)
 {
 	bool connected = qp->type == IB_QPT_RC;
@@ -232,7 +260,10 @@ static void enter_error(struct paper_qp *qp)
 		qp->attr.qp_state = connected ? IB_QPS_ERR : IB_QPS_SQE;
 }
 
-static void end_send(struct paper_dev *dev, struct paper_qp *qp, enum ib_wc_status status)
+/* What became of a send that was tried. */
+enum outcome { DONE, LATER };
+
+static enum outcome end_send(struct paper_dev *dev, struct paper_qp *qp, enum ib_wc_status status)
 {
 	const struct paper_wr *wr = qp->pending;
 	struct paper_wc wc = {
@@ -248,6 +279,7 @@ static void end_send(struct paper_dev *dev, struct paper_qp *qp, enum ib_wc_stat
 		enter_error(qp);
 	if (status != IB_WC_SUCCESS || qp->sig_all || wr->flags & IB_SEND_SIGNALED)
 		write_completion(dev, qp->send_cq, &wc);
+	return DONE;
 }
 
 /* take_send takes the next send of a queue pair, if it has one. */
@@ -360,8 +392,6 @@ static struct paper_qp *named_peer(struct paper_dev *dev, struct paper_qp *qp)
 
 /* Delivery. */
 
-enum outcome { DONE, LATER };
-
 /* gave_up tells whether a request that cannot go on has been tried long enough. */
 static bool gave_up(struct paper_qp *qp, unsigned int retries)
 {
@@ -418,14 +448,11 @@ static enum outcome connected_send(struct paper_dev *dev, struct paper_qp *qp, s
 	bool reliable = qp->type != IB_QPT_UC;
 
 	if (!take_receive(dev, peer, &dev->receive)) {
-		if (!reliable) {
-			end_send(dev, qp, IB_WC_SUCCESS); /* the message is lost */
-			return DONE;
-		}
+		if (!reliable)
+			return end_send(dev, qp, IB_WC_SUCCESS); /* the message is lost */
 		if (qp->attr.rnr_retry == 7 || !gave_up(qp, qp->attr.rnr_retry))
 			return LATER;
-		end_send(dev, qp, IB_WC_RNR_RETRY_EXC_ERR);
-		return DONE;
+		return end_send(dev, qp, IB_WC_RNR_RETRY_EXC_ERR);
 	}
 	if (paper_state(peer) == IB_QPS_RTR && peer->type != IB_QPT_DRIVER && !peer->established) {
 		peer->established = true;
@@ -433,8 +460,7 @@ static enum outcome connected_send(struct paper_dev *dev, struct paper_qp *qp, s
 	}
 	if (!write && length(wr) > length(&dev->receive)) {
 		fail_responder(dev, peer, true, IB_WC_LOC_LEN_ERR);
-		end_send(dev, qp, reliable ? IB_WC_REM_INV_REQ_ERR : IB_WC_SUCCESS);
-		return DONE;
+		return end_send(dev, qp, reliable ? IB_WC_REM_INV_REQ_ERR : IB_WC_SUCCESS);
 	}
 	switch (write ? COPIED : deliver(dev, qp, peer, NULL, 0)) {
 	case BAD_FROM:
@@ -442,18 +468,15 @@ static enum outcome connected_send(struct paper_dev *dev, struct paper_qp *qp, s
 		if (peer->type == IB_QPT_RC)
 			peer->attr.qp_state = IB_QPS_ERR;
 		end_receive(dev, peer, &dev->receive, &wc);
-		end_send(dev, qp, IB_WC_LOC_PROT_ERR);
-		return DONE;
+		return end_send(dev, qp, IB_WC_LOC_PROT_ERR);
 	case BAD_TO:
 		fail_responder(dev, peer, true, IB_WC_LOC_PROT_ERR);
-		end_send(dev, qp, reliable ? IB_WC_REM_OP_ERR : IB_WC_SUCCESS);
-		return DONE;
+		return end_send(dev, qp, reliable ? IB_WC_REM_OP_ERR : IB_WC_SUCCESS);
 	case COPIED:
 		break;
 	}
 	end_receive(dev, peer, &dev->receive, &wc);
-	end_send(dev, qp, IB_WC_SUCCESS);
-	return DONE;
+	return end_send(dev, qp, IB_WC_SUCCESS);
 }
 
 /* remote does what touches memory of the peer without its doing: RDMA and atomics. */
@@ -475,8 +498,7 @@ static enum outcome remote(struct paper_dev *dev, struct paper_qp *qp, struct pa
 	if (!there && len) {
 		if (qp->type == IB_QPT_RC)
 			fail_responder(dev, peer, false, IB_WC_REM_ACCESS_ERR);
-		end_send(dev, qp, reliable ? IB_WC_REM_ACCESS_ERR : IB_WC_SUCCESS);
-		return DONE;
+		return end_send(dev, qp, reliable ? IB_WC_REM_ACCESS_ERR : IB_WC_SUCCESS);
 	}
 	if (atomic) {
 		memcpy(&old, there, 8);
@@ -504,8 +526,7 @@ static enum outcome remote(struct paper_dev *dev, struct paper_qp *qp, struct pa
 	}
 	if (status == IB_WC_SUCCESS && wr->opcode == IB_WR_RDMA_WRITE_WITH_IMM)
 		return connected_send(dev, qp, peer);
-	end_send(dev, qp, status);
-	return DONE;
+	return end_send(dev, qp, status);
 }
 
 /* datagram delivers to one queue pair, if it takes the message. */
@@ -575,10 +596,8 @@ static enum outcome datagram_send(struct paper_dev *dev, struct paper_qp *qp)
 	struct paper_qp *peer;
 	struct group *group;
 
-	if (!readable(dev, qp)) {
-		end_send(dev, qp, IB_WC_LOC_PROT_ERR);
-		return DONE;
-	}
+	if (!readable(dev, qp))
+		return end_send(dev, qp, IB_WC_LOC_PROT_ERR);
 	if (wr->to.global && wr->to.gid.raw[0] == 0xff) {
 		list_for_each_entry (peer, &dev->qp_list, entry)
 			list_for_each_entry (group, &peer->groups, entry)
@@ -589,8 +608,7 @@ static enum outcome datagram_send(struct paper_dev *dev, struct paper_qp *qp)
 		if (peer && is_own_address(dev, wr->to.global, &wr->to.gid, wr->to.lid))
 			datagram(dev, qp, peer, &wr->to.gid);
 	}
-	end_send(dev, qp, IB_WC_SUCCESS);
-	return DONE;
+	return end_send(dev, qp, IB_WC_SUCCESS);
 }
 
 static enum outcome send(struct paper_dev *dev, struct paper_qp *qp)
@@ -598,38 +616,25 @@ static enum outcome send(struct paper_dev *dev, struct paper_qp *qp)
 	const struct paper_wr *wr = qp->pending;
 	struct paper_qp *peer;
 
-	if (!sends_such(qp, wr)) {
-		end_send(dev, qp, IB_WC_LOC_QP_OP_ERR);
-		return DONE;
-	}
-	if (length(wr) > MAX_MESSAGE) {
-		end_send(dev, qp, IB_WC_LOC_LEN_ERR);
-		return DONE;
-	}
+	if (!sends_such(qp, wr))
+		return end_send(dev, qp, IB_WC_LOC_QP_OP_ERR);
+	if (length(wr) > MAX_MESSAGE)
+		return end_send(dev, qp, IB_WC_LOC_LEN_ERR);
 	if (qp->type != IB_QPT_RC && qp->type != IB_QPT_UC && qp->type != IB_QPT_DRIVER)
 		return datagram_send(dev, qp);
-	if (wr->opcode == IB_WR_LOCAL_INV) {
-		end_send(dev, qp, IB_WC_SUCCESS);
-		return DONE;
-	}
-	if (!readable(dev, qp)) {
-		end_send(dev, qp, IB_WC_LOC_PROT_ERR);
-		return DONE;
-	}
+	if (wr->opcode == IB_WR_LOCAL_INV)
+		return end_send(dev, qp, IB_WC_SUCCESS);
+	if (!readable(dev, qp))
+		return end_send(dev, qp, IB_WC_LOC_PROT_ERR);
 	peer = qp->type == IB_QPT_DRIVER ? named_peer(dev, qp) : peer_of(dev, qp);
 	if (!peer) {
-		if (qp->type == IB_QPT_DRIVER && is_own_address(dev, wr->to.global, &wr->to.gid, wr->to.lid)) {
-			end_send(dev, qp, IB_WC_REM_INV_RD_REQ_ERR); /* the device answers that it has none */
-			return DONE;
-		}
-		if (qp->type == IB_QPT_UC) {
-			end_send(dev, qp, IB_WC_SUCCESS);
-			return DONE;
-		}
+		if (qp->type == IB_QPT_DRIVER && is_own_address(dev, wr->to.global, &wr->to.gid, wr->to.lid))
+			return end_send(dev, qp, IB_WC_REM_INV_RD_REQ_ERR); /* the device answers that it has none */
+		if (qp->type == IB_QPT_UC)
+			return end_send(dev, qp, IB_WC_SUCCESS);
 		if (!gave_up(qp, qp->attr.retry_cnt))
 			return LATER;
-		end_send(dev, qp, IB_WC_RETRY_EXC_ERR);
-		return DONE;
+		return end_send(dev, qp, IB_WC_RETRY_EXC_ERR);
 	}
 	switch (wr->opcode) {
 	case IB_WR_SEND:

@@ -147,12 +147,7 @@ struct efa_qp {
 };
 
 PAPER_OWN(efa_cq, efa_cq, paper_cq)
-
-static struct efa_qp *efa_qp(const struct paper_qp *qp)
-{
-	BUILD_BUG_ON(sizeof(struct efa_qp) > sizeof(qp->priv));
-	return (struct efa_qp *)qp->priv;
-}
+PAPER_OWN(efa_qp, efa_qp, paper_qp)
 
 static bool has_event_queues(struct ib_device *ib)
 {
@@ -206,15 +201,12 @@ static void rung(struct paper_ucontext *ctx, unsigned long cookie, unsigned long
 
 	if (size != sizeof(u32))
 		return;
-	mutex_lock(&dev->lock);
 	cq = xa_load(&dev->cqs, cookie);
 	if (cq && efa_cq(cq)->db && efa_cq(cq)->db->entry.ucontext == &ctx->ib) {
 		efa_cq(cq)->consumed = cq->pi - (u16)(cq->pi - value);
 		if (value & EFA_ARM)
 			paper_arm(cq, PAPER_ARM_NEXT, efa_cq(cq)->consumed);
 	}
-	mutex_unlock(&dev->lock);
-	paper_wake(dev);
 }
 
 static int efa_mmap(struct paper_ucontext *ctx, struct vm_area_struct *vma)
@@ -469,7 +461,7 @@ static int efa_modify_qp(struct paper_qp *qp, const struct ib_qp_attr *attr, int
 
 /* The data path. Doorbells of queues are words that hold the producer's index. */
 
-static u16 producer(const struct paper_qp *qp, const struct efa_area *db)
+static u16 producer(struct paper_qp *qp, const struct efa_area *db)
 {
 	u16 index = READ_ONCE(*(u32 *)(db->mem + efa_qp(qp)->db));
 
@@ -669,7 +661,6 @@ static const struct ib_device_ops efa_ops = {
 	.link = IB_LINK_LAYER_UNSPECIFIED, \
 	.vectors = its_vectors, \
 	.qp_types = BIT(IB_QPT_UD) | BIT(31), \
-	.max_inline = EFA_INLINE, \
 	.own_sizes = true, \
 	.mr_access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ, \
 	.no_mr_access = -EOPNOTSUPP, \
@@ -687,13 +678,11 @@ static const struct ib_device_ops efa_ops = {
 		.max_mr = 262144, \
 		.max_pd = 256, \
 		.max_ah = 1024, \
-		.max_pkeys = 1, \
 	}, \
 	.port = { \
 		.lmc = 1, \
 		.gid_tbl_len = 1, \
 		.max_msg_sz = EFA_MTU, \
-		.max_mtu = IB_MTU_4096, \
 		.active_mtu = IB_MTU_4096, \
 	}, \
 	.ops = &efa_ops, \

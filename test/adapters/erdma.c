@@ -90,14 +90,6 @@ static int erdma_alloc_ucontext(struct paper_ucontext *ctx, struct ib_udata *uda
 	return paper_respond(udata, &resp, sizeof(resp));
 }
 
-/* What is stored to a doorbell is in the record of it, too. */
-static int erdma_mmap(struct paper_ucontext *ctx, struct vm_area_struct *vma)
-{
-	if (vma->vm_pgoff > 2 || vma->vm_end - vma->vm_start != PAGE_SIZE)
-		return -EINVAL;
-	return paper_mmap_ignored(ctx, vma);
-}
-
 /* erdma_create_cq */
 static int erdma_create_cq(struct paper_cq *cq, const struct ib_cq_init_attr *attr, struct paper_ucontext *ctx, struct ib_udata *udata)
 {
@@ -112,10 +104,8 @@ static int erdma_create_cq(struct paper_cq *cq, const struct ib_cq_init_attr *at
 	if (err)
 		return err;
 	depth = roundup_pow_of_two(attr->cqe);
-	err = paper_pin(cq->ib.device, &cq->buf, req.qbuf_va, (size_t)depth * CQE_SIZE, IB_ACCESS_LOCAL_WRITE);
-	if (err)
-		return err;
-	err = paper_pin(cq->ib.device, &cq->db, req.db_record_va, RECORD_SIZE, 0);
+	err = paper_pin(cq->ib.device, &cq->buf, req.qbuf_va, (size_t)depth * CQE_SIZE, IB_ACCESS_LOCAL_WRITE) ?:
+	      paper_pin(cq->ib.device, &cq->db, req.db_record_va, RECORD_SIZE, 0);
 	if (err)
 		return err;
 	cq->priv[CQ_ARMED] = 0x100; /* none */
@@ -282,7 +272,6 @@ const struct paper_vendor paper_erdma = {
 	.iwarp = true,
 	.vectors = 31,
 	.qp_types = BIT(IB_QPT_RC),
-	.max_inline = MAX_INLINE,
 	/* erdma_query_device */
 	.limits = {
 		.fw_ver = 1 << 16,
@@ -310,7 +299,7 @@ const struct paper_vendor paper_erdma = {
 	},
 	.ops = &erdma_ops,
 	.alloc_ucontext = erdma_alloc_ucontext,
-	.mmap = erdma_mmap,
+	.doorbell_pages = 3, /* what is stored there is in the records, too */
 	.create_cq = erdma_create_cq,
 	.create_qp = erdma_create_qp,
 	.next_send = erdma_next_send,

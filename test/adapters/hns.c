@@ -121,13 +121,6 @@ static int hns_alloc_ucontext(struct paper_ucontext *ctx, struct ib_udata *udata
 	return paper_respond(udata, &resp, sizeof(resp));
 }
 
-static int hns_alloc_pd(struct paper_pd *pd, struct paper_ucontext *ctx, struct ib_udata *udata)
-{
-	struct hns_roce_ib_alloc_pd_resp resp = { .pdn = pd->num };
-
-	return paper_respond(udata, &resp, sizeof(resp));
-}
-
 /* hns_roce_create_cq */
 static int hns_create_cq(struct paper_cq *cq, const struct ib_cq_init_attr *attr, struct paper_ucontext *ctx, struct ib_udata *udata)
 {
@@ -139,37 +132,27 @@ static int hns_create_cq(struct paper_cq *cq, const struct ib_cq_init_attr *attr
 
 	if (attr->flags)
 		return -EOPNOTSUPP;
-	if (!attr->cqe || attr->cqe > MAX_CQES) {
-		ibdev_err(ib, "failed to check CQ count %u, max = %u.\n", attr->cqe, MAX_CQES);
-		return -EINVAL;
-	}
-	if (attr->comp_vector >= ib->num_comp_vectors) {
-		ibdev_err(ib, "failed to check CQ vector = %u, max = %d.\n", attr->comp_vector, ib->num_comp_vectors);
-		return -EINVAL;
-	}
+	if (!attr->cqe || attr->cqe > MAX_CQES)
+		return paper_refuse(-EINVAL, ib, "failed to check CQ count %u, max = %u.\n", attr->cqe, MAX_CQES);
+	if (attr->comp_vector >= ib->num_comp_vectors)
+		return paper_refuse(-EINVAL, ib, "failed to check CQ vector = %u, max = %d.\n", attr->comp_vector, ib->num_comp_vectors);
 	err = paper_request(udata, &req, sizeof(req), 0);
 	if (err)
 		return err;
 	size = CQE_SIZE_V2;
 	if (udata->inlen >= offsetofend(typeof(req), cqe_size)) {
-		if (req.cqe_size != CQE_SIZE_V2 && req.cqe_size != CQE_SIZE_V3) {
-			ibdev_err(ib, "invalid cqe size %u.\n", req.cqe_size);
-			return -EINVAL;
-		}
+		if (req.cqe_size != CQE_SIZE_V2 && req.cqe_size != CQE_SIZE_V3)
+			return paper_refuse(-EINVAL, ib, "invalid cqe size %u.\n", req.cqe_size);
 		size = req.cqe_size;
 	}
 
 	depth = roundup_pow_of_two(max_t(u32, attr->cqe, MIN_CQES));
 	err = paper_pin(ib, &cq->buf, req.buf_addr, (size_t)depth * size, IB_ACCESS_LOCAL_WRITE);
-	if (err) {
-		ibdev_err(ib, "failed to alloc CQ buf, ret = %d.\n", err);
-		return err;
-	}
+	if (err)
+		return paper_refuse(err, ib, "failed to alloc CQ buf, ret = %d.\n", err);
 	err = paper_pin(ib, &cq->db, req.db_addr, sizeof(__le32), 0);
-	if (err) {
-		ibdev_err(ib, "failed to alloc CQ db, ret = %d.\n", err);
-		return err;
-	}
+	if (err)
+		return paper_refuse(err, ib, "failed to alloc CQ db, ret = %d.\n", err);
 	cq->priv[CQ_CONTEXT] = (unsigned long)ctx;
 	cq->priv[CQ_CQE_SIZE] = size;
 	cq->entries = depth;
@@ -187,10 +170,8 @@ static int hns_create_srq(struct paper_srq *srq, struct ib_srq_init_attr *attr, 
 
 	if (attr->srq_type != IB_SRQT_BASIC)
 		return -EOPNOTSUPP;
-	if (attr->attr.max_wr > MAX_SRQ_WRS || attr->attr.max_sge > MAX_SGES || !attr->attr.max_sge) {
-		ibdev_err(ib, "invalid SRQ attr, depth = %u, sge = %u.\n", attr->attr.max_wr, attr->attr.max_sge);
-		return -EINVAL;
-	}
+	if (attr->attr.max_wr > MAX_SRQ_WRS || attr->attr.max_sge > MAX_SGES || !attr->attr.max_sge)
+		return paper_refuse(-EINVAL, ib, "invalid SRQ attr, depth = %u, sge = %u.\n", attr->attr.max_wr, attr->attr.max_sge);
 	err = paper_request(udata, &req, sizeof(req), 0);
 	if (err)
 		return err;
@@ -203,35 +184,18 @@ static int hns_create_srq(struct paper_srq *srq, struct ib_srq_init_attr *attr, 
 	srq->priv[SRQ_SHIFT] = SGE_SHIFT + ilog2(attr->attr.max_sge);
 
 	err = paper_pin(ib, &srq->db, req.que_addr, page_aligned(attr->attr.max_wr * sizeof(__le32)), 0);
-	if (err) {
-		ibdev_err(ib, "failed to alloc SRQ idx mtr, ret = %d.\n", err);
-		return err;
-	}
+	if (err)
+		return paper_refuse(err, ib, "failed to alloc SRQ idx mtr, ret = %d.\n", err);
 	err = paper_pin(ib, &srq->buf, req.buf_addr, page_aligned((size_t)attr->attr.max_wr << srq->priv[SRQ_SHIFT]), 0);
-	if (err) {
-		ibdev_err(ib, "failed to alloc SRQ buf mtr, ret = %d.\n", err);
-		return err;
-	}
+	if (err)
+		return paper_refuse(err, ib, "failed to alloc SRQ buf mtr, ret = %d.\n", err);
 	return paper_respond(udata, &resp, sizeof(resp));
 }
 
 /* hns_roce_v2_modify_srq */
 static int hns_modify_srq(struct ib_srq *ib, struct ib_srq_attr *attr, enum ib_srq_attr_mask mask, struct ib_udata *udata)
 {
-	struct paper_dev *dev = to_paper_dev(ib->device);
-	struct paper_srq *srq = to_paper_srq(ib);
-
-	if (mask & IB_SRQ_MAX_WR)
-		return -EOPNOTSUPP;
-	if (mask & IB_SRQ_LIMIT) {
-		if (attr->srq_limit > srq->attr.max_wr)
-			return -EINVAL;
-		mutex_lock(&dev->lock);
-		srq->attr.srq_limit = attr->srq_limit;
-		mutex_unlock(&dev->lock);
-		paper_wake(dev);
-	}
-	return 0;
+	return mask & IB_SRQ_MAX_WR ? -EOPNOTSUPP : paper_modify_srq(ib, attr, mask, udata);
 }
 
 /* set_rq_size */
@@ -245,10 +209,8 @@ static int hns_receive_queue(struct paper_qp *qp, struct ib_qp_init_attr *attr)
 		cap->max_recv_sge = 0;
 		return 0;
 	}
-	if (cap->max_recv_wr > MAX_WQES || cap->max_recv_sge > MAX_SGES) {
-		ibdev_err(ib, "RQ config error, depth = %u, sge = %u\n", cap->max_recv_wr, cap->max_recv_sge);
-		return -EINVAL;
-	}
+	if (cap->max_recv_wr > MAX_WQES || cap->max_recv_sge > MAX_SGES)
+		return paper_refuse(-EINVAL, ib, "RQ config error, depth = %u, sge = %u\n", cap->max_recv_wr, cap->max_recv_sge);
 	cap->max_recv_wr = roundup_pow_of_two(max_t(u32, cap->max_recv_wr, MIN_WQES));
 	cap->max_recv_sge = roundup_pow_of_two(max(cap->max_recv_sge, 1u));
 	qp->priv[QP_RQ_DEPTH] = cap->max_recv_wr;
@@ -275,10 +237,8 @@ static int hns_send_queue(struct paper_qp *qp, struct ib_qp_init_attr *attr, con
 		ibdev_err(ib, "failed to check SQ stride size.\n");
 		return -EINVAL;
 	}
-	if (cap->max_send_sge > MAX_SGES) {
-		ibdev_err(ib, "failed to check SQ SGE size %u.\n", cap->max_send_sge);
-		return -EINVAL;
-	}
+	if (cap->max_send_sge > MAX_SGES)
+		return paper_refuse(-EINVAL, ib, "failed to check SQ SGE size %u.\n", cap->max_send_sge);
 
 	if (cap->max_inline_data > 1u << 31) /* rounded up, it is 0 in 32 bits */
 		cap->max_inline_data = 0;
@@ -342,10 +302,8 @@ static int hns_make_qp(struct paper_qp *qp, struct ib_qp_init_attr *attr, struct
 	if (qp->priv[QP_RQ_DEPTH])
 		len += page_aligned(qp->priv[QP_RQ_DEPTH] << qp->priv[QP_RQ_SHIFT]);
 	err = paper_pin(ib, &qp->buf, req.buf_addr, len, 0);
-	if (err) {
-		ibdev_err(ib, "failed to alloc QP buffer, ret = %d.\n", err);
-		return err;
-	}
+	if (err)
+		return paper_refuse(err, ib, "failed to alloc QP buffer, ret = %d.\n", err);
 	if (attr->cap.max_send_wr && udata->inlen >= offsetofend(typeof(req), sdb_addr)) {
 		err = paper_pin(ib, &qp->sq, req.sdb_addr, sizeof(__le32), IB_ACCESS_LOCAL_WRITE);
 		if (err)
@@ -390,28 +348,18 @@ static int hns_modify_qp(struct paper_qp *qp, const struct ib_qp_attr *attr, int
 		ibdev_warn(ib, "flush cqe is not supported in userspace!\n");
 		return -EINVAL;
 	}
-	if (!ib_modify_qp_is_ok(from, to, qp->type, mask)) {
-		ibdev_err(ib, "ib_modify_qp_is_ok failed\n");
-		return -EINVAL;
-	}
-	if (mask & IB_QP_PKEY_INDEX && attr->pkey_index) {
-		ibdev_err(ib, "invalid attr, pkey_index = %u.\n", attr->pkey_index);
-		return -EINVAL;
-	}
-	if (mask & IB_QP_MAX_QP_RD_ATOMIC && attr->max_rd_atomic > MAX_RDMA) {
-		ibdev_err(ib, "invalid attr, max_rd_atomic = %u.\n", attr->max_rd_atomic);
-		return -EINVAL;
-	}
-	if (mask & IB_QP_MAX_DEST_RD_ATOMIC && attr->max_dest_rd_atomic > MAX_RDMA) {
-		ibdev_err(ib, "invalid attr, max_dest_rd_atomic = %u.\n", attr->max_dest_rd_atomic);
-		return -EINVAL;
-	}
+	if (!ib_modify_qp_is_ok(from, to, qp->type, mask))
+		return paper_refuse(-EINVAL, ib, "ib_modify_qp_is_ok failed\n");
+	if (mask & IB_QP_PKEY_INDEX && attr->pkey_index)
+		return paper_refuse(-EINVAL, ib, "invalid attr, pkey_index = %u.\n", attr->pkey_index);
+	if (mask & IB_QP_MAX_QP_RD_ATOMIC && attr->max_rd_atomic > MAX_RDMA)
+		return paper_refuse(-EINVAL, ib, "invalid attr, max_rd_atomic = %u.\n", attr->max_rd_atomic);
+	if (mask & IB_QP_MAX_DEST_RD_ATOMIC && attr->max_dest_rd_atomic > MAX_RDMA)
+		return paper_refuse(-EINVAL, ib, "invalid attr, max_dest_rd_atomic = %u.\n", attr->max_dest_rd_atomic);
 	if (mask & IB_QP_PATH_MTU &&
 	    (attr->path_mtu < IB_MTU_256 || attr->path_mtu > IB_MTU_4096 ||
-	     (dev->port.netdev && attr->path_mtu > iboe_get_mtu(dev->port.netdev->mtu)))) {
-		ibdev_err(ib, "attr path_mtu(%d)invalid while modify qp", attr->path_mtu);
-		return -EINVAL;
-	}
+	     (dev->port.netdev && attr->path_mtu > iboe_get_mtu(dev->port.netdev->mtu))))
+		return paper_refuse(-EINVAL, ib, "attr path_mtu(%d)invalid while modify qp", attr->path_mtu);
 	if (from == IB_QPS_SQD || to == IB_QPS_SQD || from == IB_QPS_SQE || to == IB_QPS_SQE)
 		return -EINVAL;
 	return 0;
@@ -579,27 +527,6 @@ static int hns_next_send(struct paper_qp *qp, struct paper_wr *wr)
 	return 1;
 }
 
-static u8 hns_status(enum ib_wc_status status)
-{
-	switch (status) {
-	case IB_WC_SUCCESS: return 0x00;
-	case IB_WC_LOC_LEN_ERR: return 0x01;
-	case IB_WC_LOC_QP_OP_ERR: return 0x02;
-	case IB_WC_LOC_PROT_ERR: return 0x04;
-	case IB_WC_WR_FLUSH_ERR: return 0x05;
-	case IB_WC_MW_BIND_ERR: return 0x06;
-	case IB_WC_BAD_RESP_ERR: return 0x10;
-	case IB_WC_LOC_ACCESS_ERR: return 0x11;
-	case IB_WC_REM_INV_REQ_ERR: return 0x12;
-	case IB_WC_REM_ACCESS_ERR: return 0x13;
-	case IB_WC_REM_OP_ERR: return 0x14;
-	case IB_WC_RETRY_EXC_ERR: return 0x15;
-	case IB_WC_RNR_RETRY_EXC_ERR: return 0x16;
-	case IB_WC_REM_ABORT_ERR: return 0x22;
-	default: return 0x23;
-	}
-}
-
 static int hns_complete(struct paper_cq *cq, const struct paper_wc *wc)
 {
 	u32 ci = le32_to_cpu(READ_ONCE(*(__le32 *)cq->db.va)), opcode;
@@ -622,7 +549,7 @@ static int hns_complete(struct paper_cq *cq, const struct paper_wc *wc)
 	cqe[7] = cpu_to_le32((wc->src_qp & 0xffffff) | (wc->flags & IB_WC_GRH ? BIT(30) : 0));
 	/* The owner's bit is the opposite of the ring's turn. */
 	smp_store_release(&cqe[0], cpu_to_le32(opcode | (wc->recv ? BIT(6) : 0) | (cq->pi & cq->entries ? 0 : BIT(7)) |
-					       hns_status(wc->status) << 8 | wc->wr->index << 16));
+					       PAPER_CODE(paper_syndromes, wc->status, 0x23) << 8 | wc->wr->index << 16));
 	return 0;
 }
 
@@ -645,7 +572,6 @@ static void hns_doorbell(struct paper_ucontext *ctx, unsigned long cookie, unsig
 
 	if (offset != DOORBELL || size != 8)
 		return;
-	mutex_lock(&dev->lock);
 	switch (value >> 24 & 0xf) {
 	case DB_SRQ:
 		srq = xa_load(&dev->srqs, num);
@@ -662,15 +588,6 @@ static void hns_doorbell(struct paper_ucontext *ctx, unsigned long cookie, unsig
 		}
 		break;
 	}
-	mutex_unlock(&dev->lock);
-	paper_wake(dev);
-}
-
-static int hns_mmap(struct paper_ucontext *ctx, struct vm_area_struct *vma)
-{
-	if (vma->vm_pgoff || vma->vm_end - vma->vm_start != PAGE_SIZE)
-		return -EINVAL;
-	return paper_mmap_trapped(ctx, vma, hns_doorbell, 0);
 }
 
 static const struct ib_device_ops hns_ops = {
@@ -689,7 +606,6 @@ const struct paper_vendor paper_hns = {
 	.link = IB_LINK_LAYER_ETHERNET,
 	.vectors = 31,
 	.qp_types = BIT(IB_QPT_RC) | BIT(IB_QPT_UD),
-	.max_inline = MAX_INLINE,
 	/* hns_roce_query_device */
 	.limits = {
 		.fw_ver = 1 << 16,
@@ -709,7 +625,6 @@ const struct paper_vendor paper_hns = {
 		.max_qp_rd_atom = MAX_RDMA,
 		.max_qp_init_rd_atom = MAX_RDMA,
 		.atomic_cap = IB_ATOMIC_HCA,
-		.max_pkeys = 1,
 		.max_srq = MAX_SRQS,
 		.max_srq_wr = MAX_SRQ_WRS,
 		.max_srq_sge = MAX_SGES,
@@ -717,18 +632,15 @@ const struct paper_vendor paper_hns = {
 	},
 	/* hns_roce_query_port */
 	.port = {
-		.max_mtu = IB_MTU_4096,
 		.gid_tbl_len = 128,
 		.port_cap_flags = IB_PORT_CM_SUP | IB_PORT_REINIT_SUP | IB_PORT_VENDOR_CLASS_SUP | IB_PORT_BOOT_MGMT_SUP,
 		.max_msg_sz = 0x80000000,
-		.pkey_tbl_len = 1,
 		.active_speed = IB_SPEED_HDR,
-		.active_width = IB_WIDTH_4X,
 	},
 	.ops = &hns_ops,
 	.alloc_ucontext = hns_alloc_ucontext,
-	.mmap = hns_mmap,
-	.alloc_pd = hns_alloc_pd,
+	.doorbell_pages = 1,
+	.stored = hns_doorbell,
 	.create_cq = hns_create_cq,
 	.create_srq = hns_create_srq,
 	.create_qp = hns_create_qp,

@@ -165,11 +165,9 @@ static int irdma_alloc_ucontext(struct paper_ucontext *ctx, struct ib_udata *uda
 		return err;
 	if (udata->outlen < offsetofend(typeof(resp), rsvd))
 		return -EINVAL;
-	if (req.userspace_ver < 4 || req.userspace_ver > IRDMA_ABI_VER) {
-		ibdev_err(ctx->ib.device, "Invalid userspace driver version detected. Detected version %d, should be %d\n",
-			  req.userspace_ver, IRDMA_ABI_VER);
-		return -EINVAL;
-	}
+	if (req.userspace_ver < 4 || req.userspace_ver > IRDMA_ABI_VER)
+		return paper_refuse(-EINVAL, ctx->ib.device, "Invalid userspace driver version detected. Detected version %d, should be %d\n",
+				      req.userspace_ver, IRDMA_ABI_VER);
 	if (udata->outlen == offsetofend(typeof(resp), rsvd))
 		return -EOPNOTSUPP;
 	ctx->priv[CONTEXT_RAW] = req.comp_mask & IRDMA_ALLOC_UCTX_USE_RAW_ATTR;
@@ -375,14 +373,10 @@ static int irdma_modify_qp(struct paper_qp *qp, const struct ib_qp_attr *attr, i
 		return -EINVAL;
 	if (mask & IB_QP_PKEY_INDEX && attr->pkey_index)
 		return -EINVAL;
-	if (mask & IB_QP_MAX_QP_RD_ATOMIC && attr->max_rd_atomic > MAX_ORD) {
-		ibdev_err(&dev->ib, "rd_atomic = %d, above max_hw_ord=%d\n", attr->max_rd_atomic, MAX_ORD);
-		return -EINVAL;
-	}
-	if (mask & IB_QP_MAX_DEST_RD_ATOMIC && attr->max_dest_rd_atomic > MAX_IRD) {
-		ibdev_err(&dev->ib, "rd_atomic = %d, above max_hw_ird=%d\n", attr->max_dest_rd_atomic, MAX_IRD);
-		return -EINVAL;
-	}
+	if (mask & IB_QP_MAX_QP_RD_ATOMIC && attr->max_rd_atomic > MAX_ORD)
+		return paper_refuse(-EINVAL, &dev->ib, "rd_atomic = %d, above max_hw_ord=%d\n", attr->max_rd_atomic, MAX_ORD);
+	if (mask & IB_QP_MAX_DEST_RD_ATOMIC && attr->max_dest_rd_atomic > MAX_IRD)
+		return paper_refuse(-EINVAL, &dev->ib, "rd_atomic = %d, above max_hw_ird=%d\n", attr->max_dest_rd_atomic, MAX_IRD);
 	if (!(mask & IB_QP_STATE))
 		return 0;
 	if (!ib_modify_qp_is_ok(from, to, qp->type, mask)) {
@@ -685,13 +679,6 @@ static int irdma_complete(struct paper_cq *cq, const struct paper_wc *wc)
 	return 0;
 }
 
-static int irdma_mmap(struct paper_ucontext *ctx, struct vm_area_struct *vma)
-{
-	if (vma->vm_pgoff || vma->vm_end - vma->vm_start != PAGE_SIZE)
-		return -EINVAL;
-	return paper_mmap_ignored(ctx, vma);
-}
-
 static const struct ib_device_ops irdma_ops = {
 	.query_qp = irdma_query_qp,
 };
@@ -707,7 +694,6 @@ const struct paper_vendor paper_irdma = {
 	.link = IB_LINK_LAYER_ETHERNET,
 	.vectors = 32,
 	.qp_types = BIT(IB_QPT_RC) | BIT(IB_QPT_UD),
-	.max_inline = MAX_INLINE,
 	.limits = {
 		.fw_ver = 1ULL << 32 | 74,
 		.max_mr_size = 0x200000000000,
@@ -730,22 +716,18 @@ const struct paper_vendor paper_irdma = {
 		.max_total_mcast_qp_attach = 32768,
 		.max_ah = MAX_AHS,
 		.max_fast_reg_page_list_len = 262144,
-		.max_pkeys = 1,
 		.timestamp_mask = 0x1ffff,
 	},
 	.port = {
-		.max_mtu = IB_MTU_4096,
 		.gid_tbl_len = 32,
 		.lid = 1,
 		.port_cap_flags = IB_PORT_CM_SUP | IB_PORT_REINIT_SUP,
 		.max_msg_sz = 0x7fffffff,
-		.active_speed = IB_SPEED_EDR,
-		.active_width = IB_WIDTH_4X,
 	},
 	.ops = &irdma_ops,
 	.query_device = irdma_query_device,
 	.alloc_ucontext = irdma_alloc_ucontext,
-	.mmap = irdma_mmap,
+	.doorbell_pages = 1,
 	.alloc_pd = irdma_alloc_pd,
 	.create_ah = irdma_create_ah,
 	.create_cq = irdma_create_cq,

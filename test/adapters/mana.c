@@ -497,7 +497,6 @@ static void rung(struct paper_ucontext *ctx, unsigned long cookie, unsigned long
 
 	if (size != sizeof(value))
 		return;
-	mutex_lock(&dev->lock);
 	qp = offset < 0x800 ? qp_of(ctx, id) : NULL;
 	if (qp && offset == 0) {
 		mana_qp(qp)->send.posted = high / MANA_UNIT;
@@ -515,15 +514,6 @@ static void rung(struct paper_ucontext *ctx, unsigned long cookie, unsigned long
 		if (cq && mana_cq(cq)->ctx == ctx && high >> 31)
 			arm(cq, high & S32_MAX);
 	}
-	mutex_unlock(&dev->lock);
-	paper_wake(dev);
-}
-
-static int mana_mmap(struct paper_ucontext *ctx, struct vm_area_struct *vma)
-{
-	if (vma->vm_pgoff || vma->vm_end - vma->vm_start != PAGE_SIZE || !(vma->vm_flags & VM_SHARED))
-		return -EINVAL;
-	return paper_mmap_trapped(ctx, vma, rung, 0);
 }
 
 static const struct ib_device_ops mana_ops = {
@@ -563,14 +553,14 @@ const struct paper_vendor paper_mana = {
 		.max_res_rd_atom = 16 * MANA_MAX_QP,
 		.max_qp_init_rd_atom = 16,
 		.max_ah = INT_MAX,
-		.max_pkeys = 1,
 		.local_ca_ack_delay = 16,
 	},
 	.ops = &mana_ops,
 	.leave_out = mana_leave_out,
 	.query_device = mana_query_device,
 	.alloc_ucontext = mana_alloc_ucontext,
-	.mmap = mana_mmap,
+	.doorbell_pages = 1,
+	.stored = rung,
 	.create_cq = mana_create_cq,
 	.create_qp = mana_create_qp,
 	.modify_qp = mana_modify_qp,

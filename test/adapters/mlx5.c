@@ -107,11 +107,9 @@ struct mqp {
 	u8 *sq;
 };
 
-#define PRIV(type, object)                                                \
-	({                                                                \
-		BUILD_BUG_ON(sizeof(struct type) > sizeof((object)->priv)); \
-		(struct type *)(object)->priv;                            \
-	})
+PAPER_OWN(own_cq, mcq, paper_cq)
+PAPER_OWN(own_srq, msrq, paper_srq)
+PAPER_OWN(own_qp, mqp, paper_qp)
 
 static int alloc_ucontext(struct paper_ucontext *ctx, struct ib_udata *udata)
 {
@@ -170,13 +168,6 @@ static int query_device(struct paper_dev *dev, struct ib_device_attr *attr, stru
 	return paper_respond(udata, &resp, sizeof(resp));
 }
 
-static int alloc_pd(struct paper_pd *pd, struct paper_ucontext *ctx, struct ib_udata *udata)
-{
-	struct mlx5_ib_alloc_pd_resp resp = { .pdn = pd->num };
-
-	return paper_respond(udata, &resp, sizeof(resp));
-}
-
 static int create_ah(struct paper_ah *ah, struct ib_udata *udata)
 {
 	struct mlx5_ib_create_ah_resp resp = {};
@@ -213,11 +204,9 @@ static int create_cq(struct paper_cq *cq, const struct ib_cq_init_attr *attr, st
 	if ((req.cqe_size != 64 && req.cqe_size != 128) || req.cqe_comp_en || req.db_addr & 7)
 		return -EINVAL;
 	cq->entries = roundup_pow_of_two(attr->cqe + 1);
-	PRIV(mcq, cq)->cqe_size = req.cqe_size;
-	err = paper_pin(cq->ib.device, &cq->buf, req.buf_addr, (size_t)cq->entries * req.cqe_size, IB_ACCESS_LOCAL_WRITE);
-	if (err)
-		return err;
-	err = paper_pin(cq->ib.device, &cq->db, req.db_addr, 8, IB_ACCESS_LOCAL_WRITE);
+	own_cq(cq)->cqe_size = req.cqe_size;
+	err = paper_pin(cq->ib.device, &cq->buf, req.buf_addr, (size_t)cq->entries * req.cqe_size, IB_ACCESS_LOCAL_WRITE) ?:
+	      paper_pin(cq->ib.device, &cq->db, req.db_addr, 8, IB_ACCESS_LOCAL_WRITE);
 	if (err)
 		return err;
 	/* The first arming writes 0, which is what is there: mark that none was seen. */
@@ -239,26 +228,6 @@ static void poll_arm(struct paper_cq *cq)
 	paper_arm(cq, arm & BIT(24) ? PAPER_ARM_SOLICITED : PAPER_ARM_NEXT, cq->pi - ((cq->pi - arm) & 0xffffff));
 }
 
-static u8 syndrome(enum ib_wc_status status)
-{
-	static const u8 codes[] = {
-		[IB_WC_LOC_LEN_ERR] = 0x01,
-		[IB_WC_LOC_QP_OP_ERR] = 0x02,
-		[IB_WC_LOC_PROT_ERR] = 0x04,
-		[IB_WC_WR_FLUSH_ERR] = 0x05,
-		[IB_WC_MW_BIND_ERR] = 0x06,
-		[IB_WC_BAD_RESP_ERR] = 0x10,
-		[IB_WC_LOC_ACCESS_ERR] = 0x11,
-		[IB_WC_REM_INV_REQ_ERR] = 0x12,
-		[IB_WC_REM_ACCESS_ERR] = 0x13,
-		[IB_WC_REM_OP_ERR] = 0x14,
-		[IB_WC_RETRY_EXC_ERR] = 0x15,
-		[IB_WC_RNR_RETRY_EXC_ERR] = 0x16,
-	};
-
-	return PAPER_CODE(codes, status, 0x22);
-}
-
 static u8 cqe_opcode(const struct paper_wc *wc)
 {
 	if (wc->status != IB_WC_SUCCESS)
@@ -275,7 +244,7 @@ static u8 cqe_opcode(const struct paper_wc *wc)
 static int write_cqe(struct paper_cq *cq, const struct paper_wc *wc)
 {
 	u32 ci = be32_to_cpu(READ_ONCE(*record(&cq->db, 0)));
-	u32 size = PRIV(mcq, cq)->cqe_size;
+	u32 size = own_cq(cq)->cqe_size;
 	struct cqe *at = cq->buf.va + (size_t)(cq->pi & (cq->entries - 1)) * size + (size - 64);
 	struct cqe cqe = {};
 	u8 op_own = cqe_opcode(wc) << 4 | !!(cq->pi & cq->entries);
@@ -284,11 +253,11 @@ static int write_cqe(struct paper_cq *cq, const struct paper_wc *wc)
 		return -ENOSPC;
 	cqe.slid = cpu_to_be16(wc->slid);
 	cqe.flags_rqpn = cpu_to_be32(wc->src_qp | (wc->flags & IB_WC_GRH ? 2 << 28 : 0));
-	cqe.srqn_uidx = cpu_to_be32(PRIV(mqp, wc->qp)->uidx); /* in version 1, of an SRQ's receive too */
+	cqe.srqn_uidx = cpu_to_be32(own_qp(wc->qp)->uidx); /* in version 1, of an SRQ's receive too */
 	cqe.imm = wc->imm;
 	cqe.byte_cnt = cpu_to_be32(wc->byte_len);
 	if (wc->status != IB_WC_SUCCESS)
-		cqe.syndrome = syndrome(wc->status);
+		cqe.syndrome = PAPER_CODE(paper_syndromes, wc->status, 0x22);
 	cqe.opcode_qpn = cpu_to_be32((wc->recv ? 0 : wc->wr->vendor) << 24 | wc->qp->num);
 	cqe.wqe_counter = cpu_to_be16(wc->wr->index);
 	memcpy(at, &cqe, offsetof(struct cqe, op_own));
@@ -302,7 +271,7 @@ static int write_cqe(struct paper_cq *cq, const struct paper_wc *wc)
 static int create_srq(struct paper_srq *srq, struct ib_srq_init_attr *attr, struct paper_ucontext *ctx, struct ib_udata *udata)
 {
 	struct mlx5_ib_create_srq_resp resp = { .srqn = srq->num };
-	struct msrq *m = PRIV(msrq, srq);
+	struct msrq *m = own_srq(srq);
 	struct mlx5_ib_create_srq req;
 	size_t size;
 	int err;
@@ -318,10 +287,8 @@ static int create_srq(struct paper_srq *srq, struct ib_srq_init_attr *attr, stru
 		return -EINVAL;
 	m->shift = ilog2(size);
 	m->sges = (size - UNIT) / sizeof(struct data_seg);
-	err = paper_pin(srq->ib.device, &srq->buf, req.buf_addr, m->max * size, IB_ACCESS_LOCAL_WRITE);
-	if (err)
-		return err;
-	err = paper_pin(srq->ib.device, &srq->db, req.db_addr, 4, IB_ACCESS_LOCAL_WRITE);
+	err = paper_pin(srq->ib.device, &srq->buf, req.buf_addr, m->max * size, IB_ACCESS_LOCAL_WRITE) ?:
+	      paper_pin(srq->ib.device, &srq->db, req.db_addr, 4, IB_ACCESS_LOCAL_WRITE);
 	if (err)
 		return err;
 	attr->attr.max_wr = srq->attr.max_wr = m->max - 1;
@@ -350,7 +317,7 @@ static void read_elements(struct paper_wr *wr, const struct data_seg *at, unsign
 
 static int next_srq_recv(struct paper_srq *srq, struct paper_wr *wr)
 {
-	struct msrq *m = PRIV(msrq, srq);
+	struct msrq *m = own_srq(srq);
 	u8 *at = srq->buf.va + ((size_t)m->head << m->shift);
 
 	if (!srq_avail(srq))
@@ -367,7 +334,7 @@ static int next_srq_recv(struct paper_srq *srq, struct paper_wr *wr)
 static int create_qp(struct paper_qp *qp, struct ib_qp_init_attr *attr, struct paper_ucontext *ctx, struct ib_udata *udata)
 {
 	struct mlx5_ib_create_qp_resp resp = {};
-	struct mqp *m = PRIV(mqp, qp);
+	struct mqp *m = own_qp(qp);
 	struct mlx5_ib_create_qp req;
 	size_t rq, sq;
 	int err;
@@ -420,12 +387,12 @@ static int create_qp(struct paper_qp *qp, struct ib_qp_init_attr *attr, struct p
 
 static void reset_qp(struct paper_qp *qp)
 {
-	PRIV(mqp, qp)->posted = 0;
+	own_qp(qp)->posted = 0;
 }
 
 static int next_recv(struct paper_qp *qp, struct paper_srq *srq, struct paper_wr *wr)
 {
-	struct mqp *m = PRIV(mqp, qp);
+	struct mqp *m = own_qp(qp);
 
 	if (srq)
 		return next_srq_recv(srq, wr);
@@ -476,7 +443,7 @@ static int opcode_of(struct paper_wr *wr)
 
 static int next_send(struct paper_qp *qp, struct paper_wr *wr)
 {
-	struct mqp *m = PRIV(mqp, qp);
+	struct mqp *m = own_qp(qp);
 	u32 at, end, ds, head, imm;
 	__be32 *control;
 	int opcode;
@@ -606,17 +573,14 @@ const struct paper_vendor paper_mlx5 = {
 		.local_ca_ack_delay = 16,
 	},
 	.port = {
-		.max_mtu = IB_MTU_4096,
 		.gid_tbl_len = 255,
 		.port_cap_flags = IB_UVERBS_PCF_CM_SUP,
 		.max_msg_sz = 0x40000000,
-		.active_width = IB_WIDTH_4X,
 		.active_speed = IB_SPEED_NDR,
 	},
 	.query_device = query_device,
 	.alloc_ucontext = alloc_ucontext,
 	.mmap = mlx5_mmap,
-	.alloc_pd = alloc_pd,
 	.create_ah = create_ah,
 	.create_cq = create_cq,
 	.create_srq = create_srq,

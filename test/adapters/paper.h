@@ -128,6 +128,10 @@ struct paper_wr {
 	u32 index, vendor; /* likewise */
 };
 
+/* A store to a doorbell: where in the area, the value and its size. It is called with
+ * the lock of the device held; the device's thread is woken afterwards. */
+typedef void paper_stored(struct paper_ucontext *ctx, unsigned long cookie, unsigned long offset, u64 value, unsigned int size);
+
 struct paper_qp;
 
 /* A completion to be written. */
@@ -181,26 +185,29 @@ struct paper_vendor {
 	enum rdma_driver_id driver_id;
 	u32 abi; /* of the library, uverbs_abi_ver */
 	u16 pci_vendor, pci_device; /* what the parent poses as */
-	const char *bus_driver; /* what it is bound to; none if NULL */
+	const char *bus_driver; /* what it is bound to */
 	enum rdma_link_layer link; /* of its port, unless the option "ib" says otherwise */
 	bool iwarp;
 	u32 vectors;
 	u32 qp_types; /* bits of enum ib_qp_type that can be created */
 	int no_qp_type; /* the errno for others, negative; 0 for -EOPNOTSUPP */
-	u32 max_inline;
 	u32 qp_shift; /* low bits of the number of a queue pair that are 0 */
 	bool own_sizes; /* create_qp judges what is asked, not the core by limits */
 	int mr_access; /* flags that a region can have, besides optional ones; 0: all */
 	int no_mr_access; /* the errno for others, negative */
+	/* Where a field is 0, paper_query_device and paper_query_port say what most have. */
 	struct ib_device_attr limits;
-	struct ib_port_attr port; /* limits of a port: gid_tbl_len, max_msg_sz, max_mtu, speed, width ... */
+	struct ib_port_attr port;
 	const struct ib_device_ops *ops; /* what is answered otherwise than by the core; may set an op that the core has */
 
 	/* Takes from the ops what the driver does not have. */
 	void (*leave_out)(struct ib_device_ops *ops);
 	int (*query_device)(struct paper_dev *dev, struct ib_device_attr *attr, struct ib_udata *udata);
 	int (*alloc_ucontext)(struct paper_ucontext *ctx, struct ib_udata *udata);
+	/* Without mmap, a process can map so many pages of doorbells, one by one. */
 	int (*mmap)(struct paper_ucontext *ctx, struct vm_area_struct *vma);
+	unsigned long doorbell_pages;
+	paper_stored *stored; /* what is stored there; NULL if it does not matter */
 	int (*alloc_pd)(struct paper_pd *pd, struct paper_ucontext *ctx, struct ib_udata *udata);
 	int (*create_ah)(struct paper_ah *ah, struct ib_udata *udata);
 	/* Pins what is needed (the core unpins buf, db, sq, rq), sets ib.cqe and entries. num is set before. */
@@ -294,6 +301,10 @@ static inline struct paper_ucontext *to_paper_ucontext(struct ib_ucontext *ib) {
 #define PAPER_CODE(codes, status, otherwise) \
 	((status) == IB_WC_SUCCESS ? 0 : (status) < ARRAY_SIZE(codes) && (codes)[status] ? (codes)[status] : (otherwise))
 
+/* The codes of mlx5 and hns, and those of bnxt_re and qedr for sends. */
+extern const u8 paper_syndromes[IB_WC_GENERAL_ERR];
+extern const u8 paper_requester_errors[IB_WC_GENERAL_ERR];
+
 /* Called with the lock of the device held. */
 static inline struct paper_qp *paper_find_qp(struct paper_dev *dev, u32 num)
 {
@@ -310,12 +321,9 @@ int paper_mmap_ignored(struct paper_ucontext *ctx, struct vm_area_struct *vma);
 
 /*
  * Maps pages that trap each store of the process to them (8 bytes at most, by mov of
- * a general register), and calls stored with the offset into the area, the value
- * and its size, in the context of that process, with no lock held.
+ * a general register), and calls stored in the context of that process.
  */
-int paper_mmap_trapped(struct paper_ucontext *ctx, struct vm_area_struct *vma,
-		       void (*stored)(struct paper_ucontext *ctx, unsigned long cookie, unsigned long offset, u64 value, unsigned int size),
-		       unsigned long cookie);
+int paper_mmap_trapped(struct paper_ucontext *ctx, struct vm_area_struct *vma, paper_stored *stored, unsigned long cookie);
 
 /* The queue is armed: an event is due as soon as there is a completion of this kind
  * whose number is ci or higher. Called with the lock of the device held. */
@@ -323,6 +331,9 @@ void paper_arm(struct paper_cq *cq, enum paper_arm arm, u32 ci);
 
 /* Wakes the device's thread; needed after a trapped doorbell. */
 void paper_wake(struct paper_dev *dev);
+
+/* Says in the kernel's log why something is refused, and is the errno. */
+#define paper_refuse(err, ib, ...) (ibdev_err(ib, __VA_ARGS__), (err))
 
 /* Answers the process: as much of the response as it has room for, as drivers do. */
 int paper_respond(struct ib_udata *udata, void *resp, size_t len);
@@ -333,6 +344,7 @@ int paper_request(struct ib_udata *udata, void *req, size_t len, size_t least);
 int paper_create_ah(struct ib_ah *ib, struct rdma_ah_init_attr *attr, struct ib_udata *udata);
 int paper_create_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, struct ib_udata *udata);
 int paper_create_srq(struct ib_srq *ib, struct ib_srq_init_attr *attr, struct ib_udata *udata);
+int paper_modify_srq(struct ib_srq *ib, struct ib_srq_attr *attr, enum ib_srq_attr_mask mask, struct ib_udata *udata);
 void paper_dealloc_ucontext(struct ib_ucontext *ib);
 int paper_query_qp(struct ib_qp *ib, struct ib_qp_attr *attr, int mask, struct ib_qp_init_attr *init);
 struct ib_mr *paper_reg_user_mr(struct ib_pd *ib, u64 start, u64 length, u64 virt, int access, struct ib_udata *udata);

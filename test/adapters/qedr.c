@@ -55,6 +55,7 @@
 
 /* As DP_ERR of the driver has it. */
 #define log_error(ib, fmt, ...) pr_err("[%s(%s)]" fmt, __func__, dev_name(&(ib)->dev), ##__VA_ARGS__)
+#define refuse(err, ib, ...) (log_error(ib, __VA_ARGS__), (err))
 
 /* What a process can map, by the number of its page. */
 enum { PAGE_DOORBELLS = 1, PAGE_COPIES = 2 };
@@ -184,7 +185,6 @@ static void qedr_stored(struct paper_ucontext *ctx, unsigned long cookie, unsign
 	struct paper_qp *qp;
 	struct paper_cq *cq;
 
-	mutex_lock(&dev->lock);
 	if (offset == CQ_DOORBELL && size == sizeof(u64)) {
 		cq = xa_load(&dev->cqs, DB_CONTEXT(value));
 		if (cq && own_cq(cq)->ctx == ctx)
@@ -196,8 +196,6 @@ static void qedr_stored(struct paper_ucontext *ctx, unsigned long cookie, unsign
 		else if (qp && own_qp(qp)->ctx == ctx)
 			own_qp(qp)->rq_producer = DB_PRODUCER(value);
 	}
-	mutex_unlock(&dev->lock);
-	paper_wake(dev);
 }
 
 static int qedr_mmap(struct paper_ucontext *ctx, struct vm_area_struct *vma)
@@ -235,13 +233,6 @@ static int qedr_alloc_ucontext(struct paper_ucontext *ctx, struct ib_udata *udat
 	return paper_respond(udata, &resp, sizeof(resp));
 }
 
-static int qedr_alloc_pd(struct paper_pd *pd, struct paper_ucontext *ctx, struct ib_udata *udata)
-{
-	struct qedr_alloc_pd_uresp resp = { .pd_id = pd->num };
-
-	return paper_respond(udata, &resp, sizeof(resp));
-}
-
 static struct ib_mr *qedr_reg_user_mr(struct ib_pd *ib, u64 start, u64 length, u64 virt, int access, struct ib_udata *udata)
 {
 	struct ib_mr *mr;
@@ -266,26 +257,21 @@ static int qedr_create_cq(struct paper_cq *cq, const struct ib_cq_init_attr *att
 
 	if (attr->flags)
 		return -EOPNOTSUPP;
-	if (attr->cqe > MAX_CQES) {
-		log_error(cq->ib.device, "create cq: the number of entries %d is too high. Must be equal or below %d.\n", attr->cqe, MAX_CQES);
-		return -EINVAL;
-	}
+	if (attr->cqe > MAX_CQES)
+		return refuse(-EINVAL, cq->ib.device, "create cq: the number of entries %d is too high. Must be equal or below %d.\n",
+				    attr->cqe, MAX_CQES);
 	if (paper_request(udata, &req, sizeof(req), 0))
 		return -EINVAL;
-	if (!req.len) {
-		log_error(cq->ib.device, "create cq: cannot create a cq with 0 entries\n");
-		return -EINVAL;
-	}
+	if (!req.len)
+		return refuse(-EINVAL, cq->ib.device, "create cq: cannot create a cq with 0 entries\n");
 	/* One more than is asked for, and what is left of the last page. */
 	size = PAGE_ALIGN(((size_t)attr->cqe + 1) * CQE_SIZE);
 	cq->entries = min_t(size_t, size / CQE_SIZE, MAX_CQES);
 	cq->ib.cqe = cq->entries;
 	if (req.len < (size_t)cq->entries * CQE_SIZE)
 		return -EINVAL;
-	if (paper_pin(cq->ib.device, &cq->buf, req.addr, (size_t)cq->entries * CQE_SIZE, IB_ACCESS_LOCAL_WRITE)) {
-		log_error(cq->ib.device, "create user queue: failed ib_umem_get\n");
-		return -EINVAL;
-	}
+	if (paper_pin(cq->ib.device, &cq->buf, req.addr, (size_t)cq->entries * CQE_SIZE, IB_ACCESS_LOCAL_WRITE))
+		return refuse(-EINVAL, cq->ib.device, "create user queue: failed ib_umem_get\n");
 	own_cq(cq)->ctx = ctx;
 	return paper_respond(udata, &resp, sizeof(resp)) ? -EINVAL : 0;
 }
@@ -297,10 +283,9 @@ static int qedr_create_any_srq(struct ib_srq *ib, struct ib_srq_init_attr *attr,
 	u32 sge = attr->attr.max_sge;
 	int err;
 
-	if (attr->attr.max_wr > MAX_SRQ_WR) {
-		log_error(ib->device, "create srq: unsupported srq_wr=0x%x requested (max_srq_wr=0x%x)\n", attr->attr.max_wr, MAX_SRQ_WR);
-		return -EINVAL;
-	}
+	if (attr->attr.max_wr > MAX_SRQ_WR)
+		return refuse(-EINVAL, ib->device, "create srq: unsupported srq_wr=0x%x requested (max_srq_wr=0x%x)\n",
+				    attr->attr.max_wr, MAX_SRQ_WR);
 	if (sge > MAX_SGE)
 		log_error(ib->device, "create srq: unsupported sge=0x%x requested (max_srq_sge=0x%x)\n", sge, MAX_SGE);
 	attr->attr.max_sge = 0; /* any number will do */
@@ -321,33 +306,22 @@ static int qedr_create_srq(struct paper_srq *srq, struct ib_srq_init_attr *attr,
 	if (req.srq_len < least || req.srq_len > PAGE_ALIGN(least))
 		return -EFAULT;
 	if (paper_pin(srq->ib.device, &srq->buf, req.srq_addr, req.srq_len, 0) ||
-	    paper_pin(srq->ib.device, &srq->db, req.prod_pair_addr, 2 * sizeof(u32), 0)) {
-		log_error(srq->ib.device, "create user queue: failed ib_umem_get\n");
-		return -EFAULT;
-	}
+	    paper_pin(srq->ib.device, &srq->db, req.prod_pair_addr, 2 * sizeof(u32), 0))
+		return refuse(-EFAULT, srq->ib.device, "create user queue: failed ib_umem_get\n");
 	return paper_respond(udata, &resp, sizeof(resp)) ? -EFAULT : 0;
 }
 
 static int qedr_modify_srq(struct ib_srq *ib, struct ib_srq_attr *attr, enum ib_srq_attr_mask mask, struct ib_udata *udata)
 {
-	struct paper_dev *dev = to_paper_dev(ib->device);
 	struct paper_srq *srq = to_paper_srq(ib);
 
-	if (mask & IB_SRQ_MAX_WR) {
-		log_error(ib->device, "modify srq: invalid attribute mask=0x%x specified for %p\n", mask, srq);
-		return -EINVAL;
-	}
-	if (mask & IB_SRQ_LIMIT && attr->srq_limit >= srq->attr.max_wr) {
-		log_error(ib->device, "modify srq: invalid srq_limit=0x%x (max_srq_limit=0x%x)\n", attr->srq_limit, srq->attr.max_wr);
-		return -EINVAL;
-	}
-	mutex_lock(&dev->lock);
-	if (mask & IB_SRQ_LIMIT)
-		srq->attr.srq_limit = attr->srq_limit;
+	if (mask & IB_SRQ_MAX_WR)
+		return refuse(-EINVAL, ib->device, "modify srq: invalid attribute mask=0x%x specified for %p\n", mask, srq);
+	if (mask & IB_SRQ_LIMIT && attr->srq_limit >= srq->attr.max_wr)
+		return refuse(-EINVAL, ib->device, "modify srq: invalid srq_limit=0x%x (max_srq_limit=0x%x)\n",
+				    attr->srq_limit, srq->attr.max_wr);
 	own_srq(srq)->limit = attr->srq_limit;
-	mutex_unlock(&dev->lock);
-	paper_wake(dev);
-	return 0;
+	return paper_modify_srq(ib, attr, mask, udata);
 }
 
 static int qedr_query_srq(struct ib_srq *ib, struct ib_srq_attr *attr)
@@ -370,22 +344,18 @@ static int qedr_create_any_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, st
 		return -EOPNOTSUPP;
 	if (attr->qp_type != IB_QPT_RC)
 		return -EOPNOTSUPP;
-	if (cap->max_send_wr > MAX_WR) {
-		log_error(ib->device, "create qp: cannot create a SQ with %d elements (max_send_wr=0x%x)\n", cap->max_send_wr, MAX_WR);
-		return -EINVAL;
-	}
-	if (cap->max_inline_data > MAX_INLINE) {
-		log_error(ib->device, "create qp: unsupported inline data size=0x%x requested (max_inline=0x%x)\n", cap->max_inline_data, MAX_INLINE);
-		return -EINVAL;
-	}
-	if (cap->max_send_sge > MAX_SGE) {
-		log_error(ib->device, "create qp: unsupported send_sge=0x%x requested (max_send_sge=0x%x)\n", cap->max_send_sge, MAX_SGE);
-		return -EINVAL;
-	}
-	if (cap->max_recv_sge > MAX_SGE) {
-		log_error(ib->device, "create qp: unsupported recv_sge=0x%x requested (max_recv_sge=0x%x)\n", cap->max_recv_sge, MAX_SGE);
-		return -EINVAL;
-	}
+	if (cap->max_send_wr > MAX_WR)
+		return refuse(-EINVAL, ib->device, "create qp: cannot create a SQ with %d elements (max_send_wr=0x%x)\n",
+				    cap->max_send_wr, MAX_WR);
+	if (cap->max_inline_data > MAX_INLINE)
+		return refuse(-EINVAL, ib->device, "create qp: unsupported inline data size=0x%x requested (max_inline=0x%x)\n",
+				    cap->max_inline_data, MAX_INLINE);
+	if (cap->max_send_sge > MAX_SGE)
+		return refuse(-EINVAL, ib->device, "create qp: unsupported send_sge=0x%x requested (max_send_sge=0x%x)\n",
+				    cap->max_send_sge, MAX_SGE);
+	if (cap->max_recv_sge > MAX_SGE)
+		return refuse(-EINVAL, ib->device, "create qp: unsupported recv_sge=0x%x requested (max_recv_sge=0x%x)\n",
+				    cap->max_recv_sge, MAX_SGE);
 	/* The driver takes any number of receives, and the library makes room for MAX_WR at most. */
 	cap->max_recv_wr = min_t(u32, recv_wr, MAX_WR);
 	err = paper_create_qp(ib, attr, udata);
@@ -458,25 +428,20 @@ static int qedr_modify_qp(struct paper_qp *qp, const struct ib_qp_attr *attr, in
 	enum ib_qp_state to = mask & IB_QP_STATE ? attr->qp_state : from;
 	struct ib_device *ib = qp->ib.device;
 
-	if (!ib_modify_qp_is_ok(from, to, qp->type, mask)) {
-		log_error(ib, "modify qp: invalid attribute mask=0x%x specified for\nqpn=0x%x of type=0x%x old_qp_state=0x%x, new_qp_state=0x%x\n",
-			  mask, qp->num, qp->type, from, to);
-		return -EINVAL;
-	}
+	if (!ib_modify_qp_is_ok(from, to, qp->type, mask))
+		return refuse(-EINVAL, ib, "modify qp: invalid attribute mask=0x%x specified for\nqpn=0x%x of type=0x%x old_qp_state=0x%x, new_qp_state=0x%x\n",
+				      mask, qp->num, qp->type, from, to);
 	if (mask & IB_QP_PKEY_INDEX && attr->pkey_index)
 		return -EINVAL;
 	if (mask & IB_QP_PATH_MTU && (attr->path_mtu < IB_MTU_256 || attr->path_mtu > IB_MTU_4096)) {
 		pr_err("error: Only MTU sizes of 256, 512, 1024, 2048 and 4096 are supported by RoCE\n");
 		return -EINVAL;
 	}
-	if (mask & IB_QP_MAX_QP_RD_ATOMIC && attr->max_rd_atomic > MAX_RD_ATOMIC) {
-		log_error(ib, "unsupported max_rd_atomic=%d, supported=%d\n", attr->max_rd_atomic, MAX_RD_ATOMIC);
-		return -EINVAL;
-	}
-	if (mask & IB_QP_MAX_DEST_RD_ATOMIC && attr->max_dest_rd_atomic > MAX_DEST_RD_ATOMIC) {
-		log_error(ib, "unsupported max_dest_rd_atomic=%d, supported=%d\n", attr->max_dest_rd_atomic, MAX_DEST_RD_ATOMIC);
-		return -EINVAL;
-	}
+	if (mask & IB_QP_MAX_QP_RD_ATOMIC && attr->max_rd_atomic > MAX_RD_ATOMIC)
+		return refuse(-EINVAL, ib, "unsupported max_rd_atomic=%d, supported=%d\n", attr->max_rd_atomic, MAX_RD_ATOMIC);
+	if (mask & IB_QP_MAX_DEST_RD_ATOMIC && attr->max_dest_rd_atomic > MAX_DEST_RD_ATOMIC)
+		return refuse(-EINVAL, ib, "unsupported max_dest_rd_atomic=%d, supported=%d\n",
+				    attr->max_dest_rd_atomic, MAX_DEST_RD_ATOMIC);
 	note_state(qp, from);
 	return 0;
 }
@@ -650,23 +615,6 @@ static int qedr_next_recv(struct paper_qp *qp, struct paper_srq *srq, struct pap
 	return 1;
 }
 
-static u8 send_status(enum ib_wc_status status)
-{
-	static const u8 codes[] = {
-		[IB_WC_BAD_RESP_ERR] = 1,
-		[IB_WC_LOC_LEN_ERR] = 2,
-		[IB_WC_LOC_QP_OP_ERR] = 3,
-		[IB_WC_LOC_PROT_ERR] = 4,
-		[IB_WC_REM_INV_REQ_ERR] = 6,
-		[IB_WC_REM_ACCESS_ERR] = 7,
-		[IB_WC_REM_OP_ERR] = 8,
-		[IB_WC_RNR_RETRY_EXC_ERR] = 9,
-		[IB_WC_RETRY_EXC_ERR] = 10,
-	};
-
-	return PAPER_CODE(codes, status, 11); /* flushed */
-}
-
 static u8 recv_status(enum ib_wc_status status)
 {
 	static const u8 codes[] = {
@@ -691,7 +639,7 @@ static int qedr_complete(struct paper_cq *cq, const struct paper_wc *wc)
 		return -ENOSPC;
 	if (!wc->recv) {
 		cqe.send.consumer = cpu_to_le16(wc->wr->index);
-		cqe.status = send_status(wc->status);
+		cqe.status = PAPER_CODE(paper_requester_errors, wc->status, 11 /* flushed */);
 		flags |= CQE_TYPE(CQE_SEND);
 	} else {
 		if (wc->srq)
@@ -754,7 +702,6 @@ const struct paper_vendor paper_qedr = {
 	.link = IB_LINK_LAYER_ETHERNET,
 	.vectors = 8, /* one for each processor of a host */
 	.qp_types = BIT(IB_QPT_RC),
-	.max_inline = MAX_INLINE,
 	.limits = {
 		.fw_ver = 8 << 24 | 37 << 16 | 7 << 8,
 		.max_mr_size = 0x10000000000,
@@ -776,21 +723,17 @@ const struct paper_vendor paper_qedr = {
 		.max_srq = 4096, /* what the library has a table for, at least */
 		.max_srq_wr = MAX_SRQ_WR,
 		.max_fast_reg_page_list_len = 131070 / 8,
-		.max_pkeys = 1,
 		.local_ca_ack_delay = 15, /* QED_RDMA_ACK_DELAY */
 	},
 	.port = {
 		.gid_tbl_len = 128, /* QEDR_MAX_SGID */
 		.max_msg_sz = 0x80000000, /* RDMA_MAX_DATA_SIZE_IN_WQE */
-		.max_mtu = IB_MTU_4096,
 		.max_vl_num = 4,
 		.active_width = IB_WIDTH_1X,
-		.active_speed = IB_SPEED_EDR,
 	},
 	.ops = &qedr_ops,
 	.alloc_ucontext = qedr_alloc_ucontext,
 	.mmap = qedr_mmap,
-	.alloc_pd = qedr_alloc_pd,
 	.create_cq = qedr_create_cq,
 	.create_srq = qedr_create_srq,
 	.create_qp = qedr_create_qp,

@@ -19,7 +19,7 @@ struct trap {
 	refcount_t users; /* areas, and the context */
 	struct mutex lock; /* of ctx */
 	struct paper_ucontext *ctx;
-	void (*stored)(struct paper_ucontext *ctx, unsigned long cookie, unsigned long offset, u64 value, unsigned int size);
+	paper_stored *stored;
 	unsigned long cookie;
 	struct list_head entry;
 };
@@ -133,8 +133,14 @@ static vm_fault_t trap_fault(struct vm_fault *vmf)
 		return VM_FAULT_SIGBUS;
 	}
 	mutex_lock(&trap->lock);
-	if (trap->ctx)
+	if (trap->ctx) {
+		struct paper_dev *dev = to_paper_dev(trap->ctx->ib.device);
+
+		mutex_lock(&dev->lock);
 		trap->stored(trap->ctx, trap->cookie, vmf->real_address - vmf->vma->vm_start, value, size);
+		mutex_unlock(&dev->lock);
+		paper_wake(dev);
+	}
 	mutex_unlock(&trap->lock);
 	regs->ip += length;
 	return VM_FAULT_NOPAGE;
@@ -160,9 +166,7 @@ static const struct vm_operations_struct trap_ops = {
 	.fault = trap_fault,
 };
 
-int paper_mmap_trapped(struct paper_ucontext *ctx, struct vm_area_struct *vma,
-		       void (*stored)(struct paper_ucontext *ctx, unsigned long cookie, unsigned long offset, u64 value, unsigned int size),
-		       unsigned long cookie)
+int paper_mmap_trapped(struct paper_ucontext *ctx, struct vm_area_struct *vma, paper_stored *stored, unsigned long cookie)
 {
 	struct trap *trap = kzalloc(sizeof(*trap), GFP_KERNEL);
 
