@@ -22,84 +22,61 @@ func recv(e *end) verbs.RecvWR {
 	return verbs.RecvWR{ID: 9, SGEs: []verbs.SGE{e.mr.SGE(1024, 8)}}
 }
 
+// failure is what a message is to fail with.
+type failure struct {
+	*testing.T
+	d  verbs.Device
+	pd verbs.PD
+	a  *end
+}
+
 // TestFailedMessages has an RC connection over which one message fails.
 func TestFailedMessages(t *testing.T) {
-	foreign := func(t *testing.T, d verbs.Device) verbs.MR {
-		t.Helper()
-		return must[verbs.MR](t)(must[verbs.PD](t)(d.AllocPD()).RegMR(64, verbs.AccessLocalWrite))
-	}
 	none := verbs.WCStatus(-1)
 	for _, test := range []struct {
 		name             string
-		send             func(*testing.T, verbs.Device, verbs.PD, *end, *verbs.SendWR)
-		recv             func(*testing.T, verbs.Device, verbs.PD, *end, *verbs.RecvWR)
+		send             func(*failure, *verbs.SGE)
+		recv             func(*failure, *verbs.SGE)
 		sent, received   verbs.WCStatus
 		sender, receiver verbs.QPState
 	}{
 		{"none", nil, nil, verbs.WCSuccess, verbs.WCSuccess, verbs.RTS, verbs.RTS},
-		{
-			"unknown key",
-			func(_ *testing.T, _ verbs.Device, _ verbs.PD, _ *end, wr *verbs.SendWR) { wr.SGEs[0].LKey++ },
-			nil, verbs.WCLocProtErr, none, verbs.Err, verbs.RTS,
-		},
-		{
-			"beyond the end",
-			func(_ *testing.T, _ verbs.Device, _ verbs.PD, _ *end, wr *verbs.SendWR) { wr.SGEs[0].Addr += 4089 },
-			nil, verbs.WCLocProtErr, none, verbs.Err, verbs.RTS,
-		},
-		{
-			"before the beginning",
-			func(_ *testing.T, _ verbs.Device, _ verbs.PD, _ *end, wr *verbs.SendWR) { wr.SGEs[0].Addr-- },
-			nil, verbs.WCLocProtErr, none, verbs.Err, verbs.RTS,
-		},
-		{
-			"wrapping address",
-			func(_ *testing.T, _ verbs.Device, _ verbs.PD, _ *end, wr *verbs.SendWR) {
-				wr.SGEs[0].Addr = ^uint64(0) - 3
-			},
-			nil, verbs.WCLocProtErr, none, verbs.Err, verbs.RTS,
-		},
+		{"unknown key", func(_ *failure, s *verbs.SGE) { s.LKey++ }, nil, verbs.WCLocProtErr, none, verbs.Err, verbs.RTS},
+		{"beyond the end", func(_ *failure, s *verbs.SGE) { s.Addr += 4089 }, nil, verbs.WCLocProtErr, none, verbs.Err, verbs.RTS},
+		{"before the beginning", func(_ *failure, s *verbs.SGE) { s.Addr-- }, nil, verbs.WCLocProtErr, none, verbs.Err, verbs.RTS},
+		{"wrapping address", func(_ *failure, s *verbs.SGE) { s.Addr = ^uint64(0) - 3 }, nil, verbs.WCLocProtErr, none, verbs.Err, verbs.RTS},
 		{
 			"memory of another domain",
-			func(t *testing.T, d verbs.Device, _ verbs.PD, _ *end, wr *verbs.SendWR) {
-				wr.SGEs[0] = foreign(t, d).SGE(0, 8)
+			func(f *failure, s *verbs.SGE) {
+				*s = must(must(f.d.AllocPD())(f.T).RegMR(64, verbs.AccessLocalWrite))(f.T).SGE(0, 8)
 			},
 			nil, verbs.WCLocProtErr, none, verbs.Err, verbs.RTS,
 		},
+		{"closed memory", func(f *failure, _ *verbs.SGE) { ok(f.T, f.a.mr.Close()) }, nil, verbs.WCLocProtErr, none, verbs.Err, verbs.RTS},
 		{
-			"closed memory", func(t *testing.T, _ verbs.Device, _ verbs.PD, e *end, _ *verbs.SendWR) { ok(t, e.mr.Close()) },
-			nil, verbs.WCLocProtErr, none, verbs.Err, verbs.RTS,
-		},
-		{
-			"does not fit",
-			func(_ *testing.T, _ verbs.Device, _ verbs.PD, e *end, wr *verbs.SendWR) { wr.SGEs[0] = e.mr.SGE(0, 9) },
+			"does not fit", func(f *failure, s *verbs.SGE) { *s = f.a.mr.SGE(0, 9) },
 			nil, verbs.WCRemInvReq, verbs.WCLocLenErr, verbs.Err, verbs.Err,
 		},
 		{
-			"receive with unknown key", nil,
-			func(_ *testing.T, _ verbs.Device, _ verbs.PD, _ *end, wr *verbs.RecvWR) { wr.SGEs[0].LKey = 0 },
+			"receive with unknown key", nil, func(_ *failure, s *verbs.SGE) { s.LKey = 0 },
 			remOpErr, verbs.WCLocProtErr, verbs.Err, verbs.Err,
 		},
 		{
 			"receive into read-only memory", nil,
-			func(t *testing.T, _ verbs.Device, pd verbs.PD, _ *end, wr *verbs.RecvWR) {
-				wr.SGEs[0] = must[verbs.MR](t)(pd.RegMR(64, 0)).SGE(0, 8)
-			},
+			func(f *failure, s *verbs.SGE) { *s = must(f.pd.RegMR(64, 0))(f.T).SGE(0, 8) },
 			remOpErr, verbs.WCLocProtErr, verbs.Err, verbs.Err,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			d := open(t, like(t, "sim_ib0", nil))
-			pd := must[verbs.PD](t)(d.AllocPD())
-			a, b := pair(t, d, pd, verbs.RC)
-			rw := recv(b)
+			d, pd, a, b := connected(t, verbs.RC, nil)
+			f := &failure{t, d, pd, a}
+			rw, sw := recv(b), send(a)
 			if test.recv != nil {
-				test.recv(t, d, pd, b, &rw)
+				test.recv(f, &rw.SGEs[0])
 			}
 			ok(t, b.PostRecv(rw))
-			sw := send(a)
 			if test.send != nil {
-				test.send(t, d, pd, a, &sw)
+				test.send(f, &sw.SGEs[0])
 			}
 			ok(t, a.PostSend(sw))
 			if wc := one(t, a.send, test.sent); wc.ID != 7 || wc.QPNum != a.Number() {
@@ -117,9 +94,7 @@ func TestFailedMessages(t *testing.T) {
 }
 
 func TestReceiverNotReady(t *testing.T) {
-	d := open(t, like(t, "sim_ib0", nil))
-	pd := must[verbs.PD](t)(d.AllocPD())
-	a, b := pair(t, d, pd, verbs.RC)
+	_, _, a, b := connected(t, verbs.RC, nil)
 	ok(t, a.PostSend(send(a)))
 	one(t, a.send, verbs.WCRNRRetryExc)
 	a.state(t, verbs.Err)
@@ -127,9 +102,7 @@ func TestReceiverNotReady(t *testing.T) {
 }
 
 func TestSendQueueSlots(t *testing.T) {
-	d := open(t, like(t, "sim_ib0", nil))
-	pd := must[verbs.PD](t)(d.AllocPD())
-	a, b := pair(t, d, pd, verbs.RC)
+	_, _, a, b := connected(t, verbs.RC, nil)
 	exchange := func(flags verbs.SendFlags) error {
 		if err := b.PostRecv(recv(b)); err != nil {
 			return err
@@ -146,10 +119,10 @@ func TestSendQueueSlots(t *testing.T) {
 		ok(t, exchange(verbs.SendSignaled))
 	}
 	wantErrno(t, a.PostSend(send(a)), verbs.PostSend, syscall.ENOMEM)
-	must[[]verbs.WC](t)(a.send.Poll(1))
+	must(a.send.Poll(1))(t)
 	ok(t, exchange(verbs.SendSignaled))
 	a.modify(t, verbs.QPAttr{State: verbs.Reset}, verbs.MaskState)
-	must[[]verbs.WC](t)(a.send.Poll(16)) // of before the reset: frees nothing
+	must(a.send.Poll(16))(t) // of before the reset: frees nothing
 	attr, mask := verbs.ToError()
 	a.modify(t, attr, mask)
 	for range qpCap.MaxSendWR {
@@ -160,10 +133,10 @@ func TestSendQueueSlots(t *testing.T) {
 
 func TestOverflow(t *testing.T) {
 	d := open(t, like(t, "sim_siw0", nil)) // exact sizes
-	pd := must[verbs.PD](t)(d.AllocPD())
-	ch := must[verbs.CompChannel](t)(d.CreateCompChannel())
-	c := must[verbs.CQ](t)(d.CreateCQ(verbs.CQInitAttr{Entries: 2, Channel: ch}))
-	q := must[verbs.QP](t)(pd.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, Cap: qpCap}))
+	pd := must(d.AllocPD())(t)
+	ch := must(d.CreateCompChannel())(t)
+	c := must(d.CreateCQ(verbs.CQInitAttr{Entries: 2, Channel: ch}))(t)
+	q := must(pd.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, Cap: qpCap}))(t)
 	ok(t, q.Modify(verbs.ToError()))
 	for i := range 4 {
 		if i == 2 {
@@ -174,21 +147,19 @@ func TestOverflow(t *testing.T) {
 	if _, err := ch.GetEvent(0); !errors.Is(err, verbs.ErrTimeout) {
 		t.Errorf("an event for a dropped completion: %v", err)
 	}
-	if wcs := must[[]verbs.WC](t)(c.Poll(16)); len(wcs) != 2 || wcs[0].ID != 0 || wcs[1].ID != 1 {
+	if wcs := must(c.Poll(16))(t); len(wcs) != 2 || wcs[0].ID != 0 || wcs[1].ID != 1 {
 		t.Errorf("completions %+v", wcs)
 	}
 	ok(t, q.PostRecv(verbs.RecvWR{ID: 4}))
 	if wc := one(t, c, verbs.WCWRFlushErr); wc.ID != 4 {
 		t.Errorf("completion %+v", wc)
 	}
-	must[verbs.CQEvent](t)(ch.GetEvent(0))
+	must(ch.GetEvent(0))(t)
 	ok(t, c.AckEvents(1))
 }
 
 func TestUnreliable(t *testing.T) {
-	d := open(t, like(t, "sim_ib0", nil))
-	pd := must[verbs.PD](t)(d.AllocPD())
-	a, b := pair(t, d, pd, verbs.UC)
+	_, _, a, b := connected(t, verbs.UC, nil)
 	ok(t, a.PostSend(send(a))) // nobody is ready: lost
 	one(t, a.send, verbs.WCSuccess)
 	ok(t, b.PostRecv(recv(b)))
@@ -210,9 +181,7 @@ func TestUnreliable(t *testing.T) {
 }
 
 func TestWrongPosts(t *testing.T) {
-	d := open(t, like(t, "sim_ib0", nil))
-	pd := must[verbs.PD](t)(d.AllocPD())
-	a, b := pair(t, d, pd, verbs.RC)
+	d, pd, a, b := connected(t, verbs.RC, nil)
 	wr := send(a)
 	wr.SGEs = append(wr.SGEs, wr.SGEs[0], wr.SGEs[0])
 	wantErrno(t, a.PostSend(wr), verbs.PostSend, syscall.EINVAL)
@@ -232,9 +201,9 @@ func TestWrongPosts(t *testing.T) {
 	fresh := newEnd(t, d, pd, verbs.RC)
 	wantErrno(t, fresh.PostRecv(recv(fresh)), verbs.PostRecv, syscall.EINVAL)
 	wantErrno(t, fresh.PostSend(send(fresh)), verbs.PostSend, syscall.EINVAL)
-	c := must[verbs.CQ](t)(d.CreateCQ(verbs.CQInitAttr{Entries: 1}))
-	s := must[verbs.SRQ](t)(pd.CreateSRQ(verbs.SRQAttr{MaxWR: 1, MaxSGE: 1}))
-	q := must[verbs.QP](t)(pd.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, SRQ: s, Cap: qpCap}))
+	c := must(d.CreateCQ(verbs.CQInitAttr{Entries: 1}))(t)
+	s := must(pd.CreateSRQ(verbs.SRQAttr{MaxWR: 1, MaxSGE: 1}))(t)
+	q := must(pd.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, SRQ: s, Cap: qpCap}))(t)
 	attr, mask := verbs.ToInit(verbs.RC, 1, verbs.AccessLocalWrite)
 	ok(t, q.Modify(attr, mask))
 	wantErrno(t, q.PostRecv(verbs.RecvWR{}), verbs.PostRecv, syscall.EINVAL)
@@ -243,9 +212,7 @@ func TestWrongPosts(t *testing.T) {
 }
 
 func TestPortDown(t *testing.T) {
-	d := open(t, like(t, "sim_ib0", func(p *simulated.DeviceProfile) { p.Ports[0].State = "down" }))
-	pd := must[verbs.PD](t)(d.AllocPD())
-	a, b := pair(t, d, pd, verbs.RC)
+	_, _, a, b := connected(t, verbs.RC, func(p *simulated.DeviceProfile) { p.Ports[0].State = "down" })
 	ok(t, b.PostRecv(recv(b)))
 	ok(t, a.PostSend(send(a)))
 	one(t, a.send, verbs.WCRetryExc)
@@ -271,15 +238,13 @@ func TestReliableDatagrams(t *testing.T) {
 		{"does not fit", nil, 7, verbs.WCRemInvReq, verbs.WCLocLenErr},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			d := open(t, like(t, "sim_ib0", func(p *simulated.DeviceProfile) { p.QPTypes = []string{"SRD"} }))
-			pd := must[verbs.PD](t)(d.AllocPD())
-			a, b := pair(t, d, pd, verbs.SRD)
+			d, pd, a, b := connected(t, verbs.SRD, func(p *simulated.DeviceProfile) { p.QPTypes = []string{"SRD"} })
 			wr, to := send(a), ahAttr(t, d)
 			wr.RemoteQPN, wr.RemoteQKey = b.Number(), verbs.UDQKey
 			if test.send != nil {
 				test.send(&wr, &to)
 			}
-			wr.AH = must[verbs.AH](t)(pd.CreateAH(to))
+			wr.AH = must(pd.CreateAH(to))(t)
 			copy(a.mr.Bytes(), "reliable")
 			if test.room >= 0 {
 				ok(t, b.PostRecv(verbs.RecvWR{ID: 9, SGEs: []verbs.SGE{b.mr.SGE(0, test.room)}}))
@@ -303,7 +268,7 @@ func TestReliableDatagrams(t *testing.T) {
 // TestBrokenDatagramReceiver has a UD receive whose memory is not valid.
 func TestBrokenDatagramReceiver(t *testing.T) {
 	d := open(t, like(t, "sim_ib0", nil))
-	pd := must[verbs.PD](t)(d.AllocPD())
+	pd := must(d.AllocPD())(t)
 	a, b := newEnd(t, d, pd, verbs.UD), newEnd(t, d, pd, verbs.UD)
 	a.rtr(t, d, b)
 	b.rtr(t, d, a)
@@ -312,7 +277,7 @@ func TestBrokenDatagramReceiver(t *testing.T) {
 	bad.SGEs[0].LKey = 0
 	ok(t, b.PostRecv(bad))
 	wr := send(a)
-	wr.AH = must[verbs.AH](t)(pd.CreateAH(ahAttr(t, d)))
+	wr.AH = must(pd.CreateAH(ahAttr(t, d)))(t)
 	wr.RemoteQPN, wr.RemoteQKey = b.Number(), verbs.UDQKey
 	ok(t, a.PostSend(wr))
 	one(t, a.send, verbs.WCSuccess)

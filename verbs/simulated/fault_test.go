@@ -66,11 +66,11 @@ func life(p verbs.Provider, name string) (failed []error, err error) {
 	var q verbs.QP
 	var table []verbs.GIDEntry
 	try(func() (e error) { d, e = p.Open(name); return e })
-	try(func() (e error) { _, e = d.Query(); return e })
-	try(func() (e error) { _, e = d.QueryExtended(); return e })
-	try(func() (e error) { _, e = d.QueryPort(1); return e })
+	try(func() error { return second(d.Query()) })
+	try(func() error { return second(d.QueryExtended()) })
+	try(func() error { return second(d.QueryPort(1)) })
 	try(func() (e error) { table, e = d.GIDTable(); return e })
-	try(func() (e error) { _, e = d.PKey(1, 0); return e })
+	try(func() error { return second(d.PKey(1, 0)) })
 	try(func() (e error) { pd, e = d.AllocPD(); return e })
 	try(func() (e error) { m, e = pd.RegMR(100, verbs.AccessLocalWrite); return e })
 	try(func() (e error) {
@@ -78,39 +78,38 @@ func life(p verbs.Provider, name string) (failed []error, err error) {
 		return e
 	})
 	try(func() (e error) { ch, e = d.CreateCompChannel(); return e })
-	try(func() (e error) {
-		c, e = d.CreateCQ(verbs.CQInitAttr{Entries: 16, Channel: ch, Context: 5})
-		return e
-	})
+	try(func() (e error) { c, e = d.CreateCQ(verbs.CQInitAttr{Entries: 16, Channel: ch, Context: 5}); return e })
 	var ex verbs.CQ
 	try(func() (e error) {
 		ex, e = d.CreateCQ(verbs.CQInitAttr{Entries: 16, Fields: verbs.WCStandard})
 		return e
 	})
-	try(func() (e error) { _, e = ex.Poll(1); return e })
+	try(func() error { return second(ex.Poll(1)) })
 	try(func() error { return c.ReqNotify(false) })
 	try(func() error { return c.Resize(32) })
 	try(func() (e error) { s, e = pd.CreateSRQ(verbs.SRQAttr{MaxWR: 16, MaxSGE: 2}); return e })
-	try(func() (e error) { _, e = s.Query(); return e })
+	try(func() error { return second(s.Query()) })
 	try(func() error { return s.SetLimit(0) })
-	try(func() (e error) { _, e = d.AsyncEvent(0); return e })
+	try(func() error { return second(d.AsyncEvent(0)) })
 	try(func() error { return s.PostRecv(verbs.RecvWR{}) })
 	try(func() (e error) {
 		q, e = pd.CreateQP(verbs.QPInitAttr{Type: verbs.UD, SendCQ: c, RecvCQ: c, Cap: qpCap})
 		return e
 	})
-	try(func() (e error) { _, e = q.Query(); return e })
+	try(func() error { return second(q.Query()) })
 	try(func() error { return q.Modify(verbs.ToError()) })
 	try(func() error { return q.PostSend(verbs.SendWR{AH: a}) })
 	try(func() error { return q.PostRecv(verbs.RecvWR{}) })
-	try(func() (e error) { _, e = c.Poll(1); return e })
-	try(func() (e error) { _, e = ch.GetEvent(soon); return e })
+	try(func() error { return second(c.Poll(1)) })
+	try(func() error { return second(ch.GetEvent(soon)) })
 	try(func() error { return c.AckEvents(1) })
 	for _, o := range []interface{ Close() error }{q, s, ex, c, ch, a, m, pd, d} {
 		try(o.Close)
 	}
 	return failed, err
 }
+
+func second[T any](_ T, err error) error { return err }
 
 // faulty returns a device with faults.
 func faulty(t *testing.T, faults ...simulated.Fault) *simulated.Profile {
@@ -171,7 +170,7 @@ func TestFaultCounts(t *testing.T) {
 
 func TestRefusedDestroy(t *testing.T) {
 	d := open(t, faulty(t, simulated.Fault{Verb: verbs.DestroyCQ, Errno: "EBUSY"}))
-	c := must[verbs.CQ](t)(d.CreateCQ(verbs.CQInitAttr{Entries: 1}))
+	c := must(d.CreateCQ(verbs.CQInitAttr{Entries: 1}))(t)
 	for range 3 {
 		wantErrno(t, c.Close(), verbs.DestroyCQ, syscall.EBUSY)
 	}
@@ -182,16 +181,16 @@ func TestRefusedDestroy(t *testing.T) {
 func TestRefusedEventStays(t *testing.T) {
 	profile := faulty(t, simulated.Fault{Verb: verbs.GetCQEvent, Times: 1, Errno: "EINTR"})
 	d := open(t, profile)
-	ch := must[verbs.CompChannel](t)(d.CreateCompChannel())
-	pd := must[verbs.PD](t)(d.AllocPD())
-	c := must[verbs.CQ](t)(d.CreateCQ(verbs.CQInitAttr{Entries: 4, Channel: ch}))
-	q := must[verbs.QP](t)(pd.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, Cap: qpCap}))
+	ch := must(d.CreateCompChannel())(t)
+	pd := must(d.AllocPD())(t)
+	c := must(d.CreateCQ(verbs.CQInitAttr{Entries: 4, Channel: ch}))(t)
+	q := must(pd.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, Cap: qpCap}))(t)
 	ok(t, q.Modify(verbs.ToError()))
 	ok(t, c.ReqNotify(true))
 	ok(t, q.PostRecv(verbs.RecvWR{}))
 	_, err := ch.GetEvent(soon)
 	wantErrno(t, err, verbs.GetCQEvent, syscall.EINTR)
-	ev := must[verbs.CQEvent](t)(ch.GetEvent(0))
+	ev := must(ch.GetEvent(0))(t)
 	if ev.CQ != c {
 		t.Errorf("event of %v", ev.CQ)
 	}
@@ -200,54 +199,33 @@ func TestRefusedEventStays(t *testing.T) {
 }
 
 func TestShort(t *testing.T) {
-	for _, test := range []struct {
-		short                   int
-		cqe                     int
-		srq, srqQueried         verbs.SRQAttr
-		qp, qpQueried           verbs.QPCap
-		withSRQ, withSRQQueried verbs.QPCap
+	for short, want := range map[int]struct {
+		cqe         int
+		srq         verbs.SRQAttr
+		qp, withSRQ verbs.QPCap
 	}{
-		{
-			5, 11,
-			verbs.SRQAttr{MaxWR: 11},
-			verbs.SRQAttr{MaxWR: 11},
-			verbs.QPCap{MaxSendWR: 3, MaxRecvWR: 3, MaxInlineData: 27},
-			verbs.QPCap{MaxSendWR: 3, MaxRecvWR: 3, MaxInlineData: 27},
-			verbs.QPCap{MaxSendWR: 3, MaxInlineData: 27},
-			verbs.QPCap{MaxSendWR: 3, MaxInlineData: 27},
+		5: {
+			11, verbs.SRQAttr{MaxWR: 11},
+			verbs.QPCap{MaxSendWR: 3, MaxRecvWR: 3, MaxInlineData: 27}, verbs.QPCap{MaxSendWR: 3, MaxInlineData: 27},
 		},
-		{1000, 0, verbs.SRQAttr{}, verbs.SRQAttr{}, verbs.QPCap{}, verbs.QPCap{}, verbs.QPCap{}, verbs.QPCap{}},
+		1000: {},
 	} {
 		var faults []simulated.Fault
 		for _, v := range []verbs.Verb{verbs.CreateCQ, verbs.CreateSRQ, verbs.QuerySRQ, verbs.CreateQP, verbs.QueryQP} {
-			faults = append(faults, simulated.Fault{Verb: v, Short: test.short})
+			faults = append(faults, simulated.Fault{Verb: v, Short: short})
 		}
 		d := open(t, faulty(t, faults...))
-		pd := must[verbs.PD](t)(d.AllocPD())
-		c := must[verbs.CQ](t)(d.CreateCQ(verbs.CQInitAttr{Entries: 16}))
-		if c.Entries() != test.cqe {
-			t.Errorf("%d entries, want %d", c.Entries(), test.cqe)
+		pd := must(d.AllocPD())(t)
+		c := must(d.CreateCQ(verbs.CQInitAttr{Entries: 16}))(t)
+		s := must(pd.CreateSRQ(verbs.SRQAttr{MaxWR: 16, MaxSGE: 2}))(t)
+		if queried := must(s.Query())(t); c.Entries() != want.cqe || s.Created() != want.srq || queried != want.srq {
+			t.Errorf("CQ %d, SRQ %+v, queried %+v; want %+v", c.Entries(), s.Created(), queried, want)
 		}
-		s := must[verbs.SRQ](t)(pd.CreateSRQ(verbs.SRQAttr{MaxWR: 16, MaxSGE: 2}))
-		if s.Created() != test.srq {
-			t.Errorf("SRQ %+v, want %+v", s.Created(), test.srq)
-		}
-		if got := must[verbs.SRQAttr](t)(s.Query()); got != test.srqQueried {
-			t.Errorf("SRQ queried %+v, want %+v", got, test.srqQueried)
-		}
-		q := must[verbs.QP](t)(pd.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, Cap: qpCap}))
-		if q.Created() != test.qp {
-			t.Errorf("QP %+v, want %+v", q.Created(), test.qp)
-		}
-		if got := must[verbs.QPQuery](t)(q.Query()); got.Cap != test.qpQueried {
-			t.Errorf("QP queried %+v, want %+v", got.Cap, test.qpQueried)
-		}
-		q = must[verbs.QP](t)(pd.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, SRQ: s, Cap: qpCap}))
-		if q.Created() != test.withSRQ {
-			t.Errorf("QP with SRQ %+v, want %+v", q.Created(), test.withSRQ)
-		}
-		if got := must[verbs.QPQuery](t)(q.Query()); got.Cap != test.withSRQQueried {
-			t.Errorf("QP with SRQ queried %+v, want %+v", got.Cap, test.withSRQQueried)
+		for shared, sizes := range map[verbs.SRQ]verbs.QPCap{nil: want.qp, s: want.withSRQ} {
+			q := must(pd.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, SRQ: shared, Cap: qpCap}))(t)
+			if queried := must(q.Query())(t); q.Created() != sizes || queried.Cap != sizes {
+				t.Errorf("QP with SRQ %v: %+v, queried %+v; want %+v", shared, q.Created(), queried.Cap, sizes)
+			}
 		}
 	}
 }
@@ -257,11 +235,11 @@ func TestDelayAndLatency(t *testing.T) {
 	p := faulty(t, simulated.Fault{Verb: verbs.AllocPD, Times: 1, Delay: moment})
 	p.Devices[0].DefaultLatency = moment / 2
 	p.Devices[0].Latency = map[verbs.Verb]time.Duration{verbs.PollCQ: moment, verbs.CreateCQ: 0}
-	d := must[verbs.Device](t)(simulated.New(p, tracer).Open("sim_ib0"))
-	must[verbs.PD](t)(d.AllocPD())
-	must[verbs.PD](t)(d.AllocPD())
-	c := must[verbs.CQ](t)(d.CreateCQ(verbs.CQInitAttr{Entries: 1}))
-	must[[]verbs.WC](t)(c.Poll(1))
+	d := must(simulated.New(p, tracer).Open("sim_ib0"))(t)
+	must(d.AllocPD())(t)
+	must(d.AllocPD())(t)
+	c := must(d.CreateCQ(verbs.CQInitAttr{Entries: 1}))(t)
+	must(c.Poll(1))(t)
 	for verb, least := range map[verbs.Verb]time.Duration{
 		verbs.OpenDevice: moment / 2, verbs.AllocPD: moment + moment/2, verbs.PollCQ: moment,
 	} {
@@ -288,8 +266,8 @@ func TestVanish(t *testing.T) {
 // context does, and returns what it printed.
 func runChild(ctx context.Context, t *testing.T, fault simulated.Fault, each func(line string)) (lines []string, state *os.ProcessState) {
 	t.Helper()
-	text := must[[]byte](t)(json.Marshal(faulty(t, fault)))
-	cmd := exec.CommandContext(ctx, must[string](t)(os.Executable()))
+	text := must(json.Marshal(faulty(t, fault)))(t)
+	cmd := exec.CommandContext(ctx, must(os.Executable())(t))
 	cmd.Env = append(os.Environ(), childProfile+"="+string(text))
 	out, err := cmd.StdoutPipe()
 	ok(t, err)
@@ -302,47 +280,43 @@ func runChild(ctx context.Context, t *testing.T, fault simulated.Fault, each fun
 	return lines, cmd.ProcessState
 }
 
-func TestCrash(t *testing.T) {
+// TestChildren has a child of which a verb aborts the process, or hangs until it is killed.
+func TestChildren(t *testing.T) {
 	t.Parallel()
-	for _, verb := range []verbs.Verb{verbs.GetDeviceList, verbs.OpenDevice, verbs.CreateCQ, verbs.PollCQ, verbs.CloseDevice} {
-		t.Run(string(verb), func(t *testing.T) {
-			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), soon)
-			defer cancel()
-			lines, state := runChild(ctx, t, simulated.Fault{Verb: verb, Crash: true}, func(string) {})
-			if n := len(lines); n == 0 || lines[n-1] != "begin "+string(verb) {
-				t.Errorf("the child said last %q", lines[max(0, n-1):])
-			}
-			status, isStatus := state.Sys().(syscall.WaitStatus)
-			if !isStatus || !status.Signaled() || status.Signal() != syscall.SIGABRT {
-				t.Errorf("the child ended with %s, want SIGABRT", state)
-			}
-			if isStatus && status.CoreDump() {
-				t.Error("the child left a core file")
-			}
-		})
-	}
-}
-
-func TestHang(t *testing.T) {
-	t.Parallel()
-	for _, verb := range []verbs.Verb{verbs.GetDeviceList, verbs.CreateQP, verbs.GetCQEvent, verbs.DestroyCQ} {
-		t.Run(string(verb), func(t *testing.T) {
-			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), soon)
-			defer cancel()
-			lines, state := runChild(ctx, t, simulated.Fault{Verb: verb, Hang: true}, func(line string) {
-				if line == "begin "+string(verb) {
-					time.AfterFunc(10*moment, cancel)
+	for _, test := range []struct {
+		fault  simulated.Fault
+		verbs  []verbs.Verb
+		signal syscall.Signal // a deadlock would end it otherwise
+	}{
+		{
+			simulated.Fault{Crash: true},
+			[]verbs.Verb{verbs.GetDeviceList, verbs.OpenDevice, verbs.CreateCQ, verbs.PollCQ, verbs.CloseDevice}, syscall.SIGABRT,
+		},
+		{
+			simulated.Fault{Hang: true},
+			[]verbs.Verb{verbs.GetDeviceList, verbs.CreateQP, verbs.GetCQEvent, verbs.DestroyCQ}, syscall.SIGKILL,
+		},
+	} {
+		for _, verb := range test.verbs {
+			fault, last := test.fault, "begin "+string(verb)
+			fault.Verb = verb
+			t.Run(string(verb)+" "+test.signal.String(), func(t *testing.T) {
+				t.Parallel()
+				ctx, cancel := context.WithTimeout(t.Context(), soon)
+				defer cancel()
+				lines, state := runChild(ctx, t, fault, func(line string) {
+					if fault.Hang && line == last {
+						time.AfterFunc(10*moment, cancel)
+					}
+				})
+				if n := len(lines); n == 0 || lines[n-1] != last {
+					t.Errorf("the child said last %q", lines[max(0, n-1):])
+				}
+				status, is := state.Sys().(syscall.WaitStatus)
+				if !is || !status.Signaled() || status.Signal() != test.signal || status.CoreDump() {
+					t.Errorf("the child ended with %s, want %s and no core file", state, test.signal)
 				}
 			})
-			if n := len(lines); n == 0 || lines[n-1] != "begin "+string(verb) {
-				t.Errorf("the child said last %q", lines[max(0, n-1):])
-			}
-			// Had it ended by itself, as of a deadlock, it would not have been killed.
-			if status, isStatus := state.Sys().(syscall.WaitStatus); !isStatus || status.Signal() != syscall.SIGKILL {
-				t.Errorf("the child ended with %s, want to have killed it", state)
-			}
-		})
+		}
 	}
 }

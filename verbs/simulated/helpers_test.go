@@ -18,14 +18,11 @@ const (
 	moment = 20 * time.Millisecond
 )
 
-// must returns a function that returns its value, or fails the test.
-func must[T any](t *testing.T) func(T, error) T {
-	t.Helper()
-	return func(v T, err error) T {
+// must returns a function that returns the value, or fails the test.
+func must[T any](v T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		return v
 	}
 }
@@ -66,7 +63,7 @@ func like(t *testing.T, name string, change func(*simulated.DeviceProfile)) *sim
 // open opens the first device of a profile.
 func open(t *testing.T, p *simulated.Profile) verbs.Device {
 	t.Helper()
-	return must[verbs.Device](t)(simulated.New(p, nil).Open(p.Devices[0].Name))
+	return must(simulated.New(p, nil).Open(p.Devices[0].Name))(t)
 }
 
 // calls is a tracer that remembers.
@@ -115,11 +112,11 @@ type end struct {
 func newEnd(t *testing.T, d verbs.Device, pd verbs.PD, typ verbs.QPType) *end {
 	t.Helper()
 	e := &end{
-		send: must[verbs.CQ](t)(d.CreateCQ(verbs.CQInitAttr{Entries: 16})),
-		recv: must[verbs.CQ](t)(d.CreateCQ(verbs.CQInitAttr{Entries: 16})),
-		mr:   must[verbs.MR](t)(pd.RegMR(4096, verbs.AccessLocalWrite)),
+		send: must(d.CreateCQ(verbs.CQInitAttr{Entries: 16}))(t),
+		recv: must(d.CreateCQ(verbs.CQInitAttr{Entries: 16}))(t),
+		mr:   must(pd.RegMR(4096, verbs.AccessLocalWrite))(t),
 	}
-	e.QP = must[verbs.QP](t)(pd.CreateQP(verbs.QPInitAttr{Type: typ, SendCQ: e.send, RecvCQ: e.recv, Cap: qpCap}))
+	e.QP = must(pd.CreateQP(verbs.QPInitAttr{Type: typ, SendCQ: e.send, RecvCQ: e.recv, Cap: qpCap}))(t)
 	return e
 }
 
@@ -148,7 +145,7 @@ func (e *end) rts(t *testing.T) {
 // ahAttr is the address of port 1.
 func ahAttr(t *testing.T, d verbs.Device) verbs.AHAttr {
 	t.Helper()
-	for _, g := range must[[]verbs.GIDEntry](t)(d.GIDTable()) {
+	for _, g := range must(d.GIDTable())(t) {
 		if g.Port == 1 {
 			return verbs.AHAttr{Port: 1, Global: true, DGID: g.GID, SGIDIndex: g.Index}
 		}
@@ -168,10 +165,19 @@ func pair(t *testing.T, d verbs.Device, pd verbs.PD, typ verbs.QPType) (a, b *en
 	return a, b
 }
 
+// connected returns a device like sim_ib0 with a domain and a pair of queue pairs.
+func connected(t *testing.T, typ verbs.QPType, change func(*simulated.DeviceProfile)) (d verbs.Device, pd verbs.PD, a, b *end) {
+	t.Helper()
+	d = open(t, like(t, "sim_ib0", change))
+	pd = must(d.AllocPD())(t)
+	a, b = pair(t, d, pd, typ)
+	return d, pd, a, b
+}
+
 // one polls a CQ that must hold one completion of that status.
 func one(t *testing.T, c verbs.CQ, status verbs.WCStatus) verbs.WC {
 	t.Helper()
-	wcs := must[[]verbs.WC](t)(c.Poll(16))
+	wcs := must(c.Poll(16))(t)
 	if len(wcs) != 1 || wcs[0].Status != status {
 		t.Fatalf("completions %+v, want one with %s", wcs, status)
 	}
@@ -180,14 +186,14 @@ func one(t *testing.T, c verbs.CQ, status verbs.WCStatus) verbs.WC {
 
 func none(t *testing.T, c verbs.CQ) {
 	t.Helper()
-	if wcs := must[[]verbs.WC](t)(c.Poll(16)); len(wcs) > 0 {
+	if wcs := must(c.Poll(16))(t); len(wcs) > 0 {
 		t.Errorf("completions %+v, want none", wcs)
 	}
 }
 
 func (e *end) state(t *testing.T, want verbs.QPState) {
 	t.Helper()
-	if q := must[verbs.QPQuery](t)(e.Query()); q.State != want {
+	if q := must(e.Query())(t); q.State != want {
 		t.Errorf("state %s, want %s", q.State, want)
 	}
 }
@@ -199,9 +205,15 @@ type client struct {
 	pd verbs.PD
 }
 
+func newClient(t *testing.T, faults ...simulated.CompletionFault) client {
+	t.Helper()
+	d := open(t, like(t, "sim_ib0", func(d *simulated.DeviceProfile) { d.CompletionFaults = faults }))
+	return client{T: t, d: d, pd: must(d.AllocPD())(t)}
+}
+
 func (c client) channel() verbs.CompChannel {
 	c.Helper()
-	return must[verbs.CompChannel](c.T)(c.d.CreateCompChannel())
+	return must(c.d.CreateCompChannel())(c.T)
 }
 
 // cqContext is the context of the CQs of clients.
@@ -209,15 +221,15 @@ const cqContext = 0xabc
 
 func (c client) cq(ch verbs.CompChannel) verbs.CQ {
 	c.Helper()
-	return must[verbs.CQ](c.T)(c.d.CreateCQ(verbs.CQInitAttr{Entries: 16, Context: cqContext, Channel: ch}))
+	return must(c.d.CreateCQ(verbs.CQInitAttr{Entries: 16, Context: cqContext, Channel: ch}))(c.T)
 }
 
 // failing returns a QP whose work is flushed.
 func (c client) failing(q verbs.CQ) verbs.QP {
 	c.Helper()
-	qp := must[verbs.QP](c.T)(c.pd.CreateQP(verbs.QPInitAttr{
+	qp := must(c.pd.CreateQP(verbs.QPInitAttr{
 		Type: verbs.RC, SendCQ: q, RecvCQ: q, Cap: verbs.QPCap{MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 1, MaxRecvSGE: 1},
-	}))
+	}))(c.T)
 	ok(c.T, qp.Modify(verbs.ToError()))
 	return qp
 }

@@ -46,18 +46,18 @@ func timed(t *testing.T, change func(*simulated.DeviceProfile)) *simulated.Profi
 // newBench opens the first device of a profile, and has a CQ there on a vector.
 func newBench(t *testing.T, p *simulated.Profile, tracer verbs.Tracer, vector int) *bench {
 	t.Helper()
-	b := &bench{T: t, d: must[verbs.Device](t)(simulated.New(p, tracer).Open(p.Devices[0].Name))}
-	b.pd = must[verbs.PD](t)(b.d.AllocPD())
-	b.ch = must[verbs.CompChannel](t)(b.d.CreateCompChannel())
-	b.bystander = must[verbs.CompChannel](t)(b.d.CreateCompChannel())
-	b.cq = must[verbs.CQ](t)(b.d.CreateCQ(verbs.CQInitAttr{Entries: 16, Channel: b.ch, Context: 3, Vector: vector}))
+	b := &bench{T: t, d: must(simulated.New(p, tracer).Open(p.Devices[0].Name))(t)}
+	b.pd = must(b.d.AllocPD())(t)
+	b.ch = must(b.d.CreateCompChannel())(t)
+	b.bystander = must(b.d.CreateCompChannel())(t)
+	b.cq = must(b.d.CreateCQ(verbs.CQInitAttr{Entries: 16, Channel: b.ch, Context: 3, Vector: vector}))(t)
 	return b
 }
 
 // flushes returns a measurement of flushed sends.
 func (b *bench) flushes() verbs.Measurement {
 	b.Helper()
-	q := must[verbs.QP](b.T)(b.pd.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: b.cq, RecvCQ: b.cq, Cap: qpCap}))
+	q := must(b.pd.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: b.cq, RecvCQ: b.cq, Cap: qpCap}))(b.T)
 	ok(b.T, q.Modify(verbs.ToError()))
 	return verbs.Measurement{
 		Sender: q, Send: verbs.SendWR{Flags: verbs.SendSignaled},
@@ -71,7 +71,7 @@ func (b *bench) messages() verbs.Measurement {
 	b.Helper()
 	from := newEnd(b.T, b.d, b.pd, verbs.RC)
 	at := &end{mr: from.mr}
-	at.QP = must[verbs.QP](b.T)(b.pd.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: from.recv, RecvCQ: b.cq, Cap: qpCap}))
+	at.QP = must(b.pd.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: from.recv, RecvCQ: b.cq, Cap: qpCap}))(b.T)
 	from.rtr(b.T, b.d, at)
 	at.rtr(b.T, b.d, from)
 	from.rts(b.T)
@@ -432,10 +432,7 @@ func TestOrdinaryCompletionFaults(t *testing.T) {
 		t.Run(test.fault.Fault, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				test.fault.Times = 1
-				d := open(t, like(t, "sim_ib0", func(d *simulated.DeviceProfile) {
-					d.CompletionFaults = []simulated.CompletionFault{test.fault}
-				}))
-				c := client{T: t, d: d, pd: must[verbs.PD](t)(d.AllocPD())}
+				c := newClient(t, test.fault)
 				ch, other := c.channel(), c.channel()
 				q, another := c.cq(ch), c.cq(nil)
 				qp := c.failing(q)
@@ -484,10 +481,7 @@ func TestOrdinaryCompletionFaults(t *testing.T) {
 }
 
 func TestSpuriousEvent(t *testing.T) {
-	d := open(t, like(t, "sim_ib0", func(d *simulated.DeviceProfile) {
-		d.CompletionFaults = []simulated.CompletionFault{{Fault: "spurious_event", Times: 1}}
-	}))
-	c := client{T: t, d: d, pd: must[verbs.PD](t)(d.AllocPD())}
+	c := newClient(t, simulated.CompletionFault{Fault: "spurious_event", Times: 1})
 	ok(t, c.cq(nil).ReqNotify(false)) // without a channel: does not count
 	ch := c.channel()
 	q := c.cq(ch)
@@ -510,10 +504,7 @@ func TestSpuriousEvent(t *testing.T) {
 // TestFaultsWithoutAnother has events that should go astray, but there is nowhere.
 func TestFaultsWithoutAnother(t *testing.T) {
 	for _, fault := range []string{"misdirect_event", "misname_event"} {
-		d := open(t, like(t, "sim_ib0", func(d *simulated.DeviceProfile) {
-			d.CompletionFaults = []simulated.CompletionFault{{Fault: fault}}
-		}))
-		c := client{T: t, d: d, pd: must[verbs.PD](t)(d.AllocPD())}
+		c := newClient(t, simulated.CompletionFault{Fault: fault})
 		ch := c.channel()
 		q := c.cq(ch)
 		ok(t, q.ReqNotify(false))
@@ -526,10 +517,7 @@ func TestFaultsWithoutAnother(t *testing.T) {
 
 // TestDelayedBeyondItsCQ has an event come after its CQ and its channel are gone.
 func TestDelayedBeyondItsCQ(t *testing.T) {
-	d := open(t, like(t, "sim_ib0", func(d *simulated.DeviceProfile) {
-		d.CompletionFaults = []simulated.CompletionFault{{Fault: "delay_event", Delay: moment}}
-	}))
-	c := client{T: t, d: d, pd: must[verbs.PD](t)(d.AllocPD())}
+	c := newClient(t, simulated.CompletionFault{Fault: "delay_event", Delay: moment})
 	ch, gone := c.channel(), c.channel()
 	for _, ch := range []verbs.CompChannel{ch, gone} {
 		q := c.cq(ch)
@@ -548,10 +536,7 @@ func TestDelayedBeyondItsCQ(t *testing.T) {
 // TestOvertaken has an event that is delayed come after one that arose later.
 func TestOvertaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := open(t, like(t, "sim_ib0", func(d *simulated.DeviceProfile) {
-			d.CompletionFaults = []simulated.CompletionFault{{Fault: "delay_event", Times: 1, Delay: moment}}
-		}))
-		c := client{T: t, d: d, pd: must[verbs.PD](t)(d.AllocPD())}
+		c := newClient(t, simulated.CompletionFault{Fault: "delay_event", Times: 1, Delay: moment})
 		ch := c.channel()
 		late, early := c.cq(ch), c.cq(ch)
 		for _, q := range []verbs.CQ{late, early} {
@@ -560,7 +545,7 @@ func TestOvertaken(t *testing.T) {
 		}
 		start := time.Now()
 		for _, want := range []verbs.CQ{early, late} {
-			if ev := must[verbs.CQEvent](t)(ch.GetEvent(soon)); ev.CQ != want {
+			if ev := must(ch.GetEvent(soon))(t); ev.CQ != want {
 				t.Errorf("the event names %v, want %v", ev.CQ, want)
 			}
 		}

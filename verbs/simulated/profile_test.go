@@ -107,7 +107,7 @@ func TestJSON(t *testing.T) {
 	if err := json.Unmarshal(text, &again); err != nil || again.Validate() != nil {
 		t.Errorf("%v, %v in\n%s", err, again.Validate(), text)
 	}
-	if got := must[[]byte](t)(json.Marshal(&again)); !slices.Equal(got, text) {
+	if got := must(json.Marshal(&again))(t); !slices.Equal(got, text) {
 		t.Errorf("got\n%+v\nwant\n%+v", again, *p)
 	}
 }
@@ -225,15 +225,15 @@ func TestRounding(t *testing.T) {
 		"sim_rxe0": {31, 20, 31, 20, 31, 20}, "sim_siw0": {20, 20, 20, 20, 20, 20}, "sim_ib0": {31, 31, 31, 32, 32, 32},
 	} {
 		d := open(t, like(t, name, nil))
-		cq := must[verbs.CQ](t)(d.CreateCQ(verbs.CQInitAttr{Entries: 20}))
-		pd := must[verbs.PD](t)(d.AllocPD())
-		srq := must[verbs.SRQ](t)(pd.CreateSRQ(verbs.SRQAttr{MaxWR: 20, MaxSGE: 1}))
-		qp := must[verbs.QP](t)(pd.CreateQP(verbs.QPInitAttr{
+		cq := must(d.CreateCQ(verbs.CQInitAttr{Entries: 20}))(t)
+		pd := must(d.AllocPD())(t)
+		srq := must(pd.CreateSRQ(verbs.SRQAttr{MaxWR: 20, MaxSGE: 1}))(t)
+		qp := must(pd.CreateQP(verbs.QPInitAttr{
 			SendCQ: cq, RecvCQ: cq, Type: verbs.RC, Cap: verbs.QPCap{MaxSendWR: 20, MaxRecvWR: 20, MaxSendSGE: 1, MaxRecvSGE: 1, MaxInlineData: 20},
-		}))
-		queried := must[verbs.QPQuery](t)(qp.Query()).Cap
+		}))(t)
+		queried := must(qp.Query())(t).Cap
 		got := []int{
-			cq.Entries(), int(srq.Created().MaxWR), int(must[verbs.SRQAttr](t)(srq.Query()).MaxWR),
+			cq.Entries(), int(srq.Created().MaxWR), int(must(srq.Query())(t).MaxWR),
 			int(qp.Created().MaxSendWR), int(queried.MaxSendWR), int(queried.MaxInlineData),
 		}
 		if !slices.Equal(got, want) {

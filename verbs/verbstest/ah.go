@@ -10,10 +10,7 @@ func (s *suite) ah(t *testing.T) {
 		s.requirePort(t)
 		requireAH(t, d)
 		p, way := d.mustPD(), d.mustPath()
-		a, err := p.CreateAH(way.ah)
-		if err != nil {
-			t.Fatalf("CreateAH(%+v): %v", way.ah, err)
-		}
+		a := must(p.CreateAH(way.ah))(t, "CreateAH(%+v)", way.ah)
 		if err := p.Close(); err == nil {
 			t.Log("the device deallocated a PD with an AH in it")
 		}
@@ -49,10 +46,7 @@ func (s *suite) ah(t *testing.T) {
 // requireAH skips the test if the device says that it has no address handles.
 func requireAH(t *testing.T, d *device) {
 	t.Helper()
-	attr, err := d.Query()
-	if err != nil {
-		t.Fatalf("Query: %v", err)
-	}
+	attr := must(d.Query())(t, "Query")
 	if attr.Limits.MaxAH == 0 {
 		t.Skipf("%s has no address handles (max_ah is 0)", d.device)
 	}

@@ -32,10 +32,7 @@ func (s *suite) async(t *testing.T) {
 		to.recv.await(1)
 		from.send.await(1)
 		for deadline := time.Now().Add(soon); ; {
-			e, err := d.AsyncEvent(time.Until(deadline))
-			if err != nil {
-				t.Fatalf("AsyncEvent: %v", err)
-			}
+			e := must(d.AsyncEvent(time.Until(deadline)))(t, "AsyncEvent")
 			if e.Type == verbs.EventSRQLimitReached {
 				if e.SRQ != to.shared.raw {
 					t.Errorf("the event names another SRQ (%v)", e.SRQ)

@@ -64,7 +64,7 @@ func (b *bench) open(name string) *device {
 	if err != nil {
 		b.t.Fatalf("Open(%q): %v", name, err)
 	}
-	return &device{handle: b.track("device", name, verbs.CloseDevice, raw.Close), raw: raw}
+	return &device{object: object[verbs.Device]{b.track("device", name, verbs.CloseDevice, raw.Close), raw}}
 }
 
 // track remembers an object so that it is closed at the end.
@@ -113,6 +113,20 @@ func (h *handle) mustClose() {
 	if err := h.Close(); err != nil {
 		h.b.t.Errorf("closing the %s: %v", h.kind, err)
 	}
+}
+
+// closeAll closes objects in this order.
+func closeAll(list ...*handle) {
+	for _, h := range list {
+		h.b.t.Helper()
+		h.mustClose()
+	}
+}
+
+// closed closes an object and returns it.
+func closed[T interface{ mustClose() }](o T) T {
+	o.mustClose()
+	return o
 }
 
 // call runs one method, and checks that its error and the trace of its verb

@@ -48,24 +48,17 @@ func (s *suite) channel(t *testing.T) {
 		}
 	})
 	s.run(t, "event", func(t *testing.T, d *device) {
-		ch := d.mustChannel()
-		c := d.mustCQ(16, ch, contextA)
-		q := d.mustFailing(d.mustPD(), c, c)
+		ch, c, q := d.mustNotifying()
 		// Not armed: no event.
 		q.complete(1)
 		c.await(1)
 		ch.mustBeQuiet()
 		// One arming, one event.
-		c.mustArm(false)
-		q.complete(2)
-		ch.awaitEvent(c)
-		wantFlushed(t, q.qp, c.await(1), 2)
+		q.notify(ch, c, 2)
 		q.complete(3)
 		c.await(1)
 		ch.mustBeQuiet()
-		if err := c.AckEvents(1); err != nil {
-			t.Errorf("AckEvents(1): %v", err)
-		}
+		wantNoError(t, "AckEvents(1)", c.AckEvents(1))
 	})
 	s.run(t, "two CQs on one channel", func(t *testing.T, d *device) {
 		ch := d.mustChannel()
@@ -83,9 +76,7 @@ func (s *suite) channel(t *testing.T) {
 		wantFlushed(t, qa.qp, a.await(1), 2)
 		wantFlushed(t, qb.qp, b.await(1), 1)
 		for _, c := range []*cq{a, b} {
-			if err := c.AckEvents(1); err != nil {
-				t.Errorf("AckEvents: %v", err)
-			}
+			wantNoError(t, "AckEvents", c.AckEvents(1))
 		}
 	})
 	s.run(t, "two channels", func(t *testing.T, d *device) {
@@ -103,15 +94,10 @@ func (s *suite) channel(t *testing.T) {
 		chB.mustBeQuiet()
 	})
 	s.run(t, "too many acknowledged", func(t *testing.T, d *device) {
-		ch := d.mustChannel()
-		c := d.mustCQ(16, ch, contextA)
-		q := d.mustFailing(d.mustPD(), c, c)
+		ch, c, q := d.mustNotifying()
 		wantError(t, "AckEvents(1) without an event", c.AckEvents(1))
 		for id := range uint64(3) {
-			c.mustArm(false)
-			q.complete(id)
-			ch.awaitEvent(c)
-			c.await(1)
+			q.notify(ch, c, id)
 		}
 		wantError(t, "AckEvents(4) after 3 events", c.AckEvents(4))
 		wantError(t, "AckEvents(-1)", c.AckEvents(-1))
@@ -121,23 +107,14 @@ func (s *suite) channel(t *testing.T) {
 		if err := c.Close(); !errors.Is(err, verbs.ErrUnacknowledged) {
 			t.Fatalf("Close with 3 events unacknowledged: %v", err)
 		}
-		if err := c.AckEvents(2); err != nil {
-			t.Errorf("AckEvents(2) of 3: %v", err)
-		}
-		if err := c.AckEvents(1); err != nil {
-			t.Errorf("AckEvents(1) of 1: %v", err)
-		}
+		wantNoError(t, "AckEvents(2) of 3", c.AckEvents(2))
+		wantNoError(t, "AckEvents(1) of 1", c.AckEvents(1))
 		wantError(t, "AckEvents(1) of 0", c.AckEvents(1))
 		c.mustClose()
 	})
 	s.run(t, "close a CQ with unacknowledged events", func(t *testing.T, d *device) {
-		ch := d.mustChannel()
-		c := d.mustCQ(16, ch, contextA)
-		q := d.mustFailing(d.mustPD(), c, c)
-		c.mustArm(false)
-		q.complete(1)
-		ch.awaitEvent(c)
-		c.await(1)
+		ch, c, q := d.mustNotifying()
+		q.notify(ch, c, 1)
 		q.mustClose()
 		err := c.Close() // the verb would wait for ever
 		wantErrno(t, "Close", err, syscall.EBUSY)
@@ -147,16 +124,12 @@ func (s *suite) channel(t *testing.T) {
 		// As before: it may be used, acknowledged and closed.
 		c.mustBeEmpty()
 		c.mustArm(false)
-		if err := c.AckEvents(1); err != nil {
-			t.Fatalf("AckEvents: %v", err)
-		}
+		wantNoError(t, "AckEvents", c.AckEvents(1))
 		c.mustClose()
 		ch.mustClose()
 	})
 	s.run(t, "close a CQ with an event not taken", func(t *testing.T, d *device) {
-		ch := d.mustChannel()
-		c := d.mustCQ(16, ch, contextA)
-		q := d.mustFailing(d.mustPD(), c, c)
+		ch, c, q := d.mustNotifying()
 		c.mustArm(false)
 		q.complete(1)
 		c.await(1)
@@ -174,13 +147,8 @@ func (s *suite) channel(t *testing.T) {
 		c := d.mustCQ(16, ch, contextA)
 		wantErrno(t, "Close", ch.Close(), syscall.EBUSY)
 		q := d.mustFailing(d.mustPD(), c, c)
-		c.mustArm(false)
-		q.complete(1)
-		ch.awaitEvent(c)
-		wantFlushed(t, q.qp, c.await(1), 1)
-		if err := c.AckEvents(1); err != nil {
-			t.Errorf("AckEvents: %v", err)
-		}
+		q.notify(ch, c, 1)
+		wantNoError(t, "AckEvents", c.AckEvents(1))
 		q.mustClose()
 		c.mustClose()
 		ch.mustClose()

@@ -84,10 +84,7 @@ func (s *suite) cq(t *testing.T) {
 		wantFlushed(t, q.qp, c.await(1), 7)
 		q.complete(8)
 		for end := time.Now().Add(soon); time.Now().Before(end); time.Sleep(100 * time.Microsecond) {
-			wcs, err := c.Poll(100_000)
-			if err != nil {
-				t.Fatalf("Poll(100000): %v", err)
-			}
+			wcs := must(c.Poll(100_000))(t, "Poll(100000)")
 			if len(wcs) > 0 {
 				wantFlushed(t, q.qp, wcs, 8)
 				return

@@ -41,24 +41,17 @@ func (s *suite) datagramSend(t *testing.T, typ verbs.QPType) {
 		send, recv := d.mustCQ(16, nil, 0), d.mustCQ(16, nil, 0)
 		from, to := d.mustDatagramQP(typ, p, send, send), d.mustDatagramQP(typ, p, recv, recv)
 		src, dst := p.mustMR(4096), p.mustMR(8192)
-		a, err := p.CreateAH(way.ah)
-		if err != nil {
-			t.Fatalf("CreateAH(%+v): %v", way.ah, err)
-		}
+		a := must(p.CreateAH(way.ah))(t, "CreateAH(%+v)", way.ah)
 		for i, size := range []int{1, 8, 100, way.mtu} {
 			id := uint64(i) + 1<<33
 			fill(src.Bytes()[:size], byte(size))
 			clear(dst.Bytes())
-			if err := to.PostRecv(verbs.RecvWR{ID: id, SGEs: []verbs.SGE{dst.SGE(0, 8192)}}); err != nil {
-				t.Fatalf("PostRecv: %v", err)
-			}
+			wantNoError(t, "PostRecv", to.PostRecv(verbs.RecvWR{ID: id, SGEs: []verbs.SGE{dst.SGE(0, 8192)}}))
 			wr := verbs.SendWR{
 				ID: ^id, Flags: verbs.SendSignaled, SGEs: []verbs.SGE{src.SGE(0, size)},
 				AH: a, RemoteQPN: to.raw.Number(), RemoteQKey: verbs.UDQKey,
 			}
-			if err := from.PostSend(wr); err != nil {
-				t.Fatalf("PostSend: %v", err)
-			}
+			wantNoError(t, "PostSend", from.PostSend(wr))
 			wantSent(t, from, send.await(1)[0], ^id)
 			wc := recv.await(1)[0]
 			wantReceived(t, to, wc, id, before+size)

@@ -86,14 +86,8 @@ func (s *suite) foreign(t *testing.T) {
 		p, c := d.mustPD(), d.mustCQ(16, nil, 0)
 		m := p.mustMR(64)
 		way := d.mustPath()
-		own, err := p.CreateAH(way.ah)
-		if err != nil {
-			t.Fatalf("CreateAH: %v", err)
-		}
-		others, err := other.mustPD().CreateAH(way.ah)
-		if err != nil {
-			t.Fatalf("CreateAH: %v", err)
-		}
+		own := must(p.CreateAH(way.ah))(t, "CreateAH")
+		others := must(other.mustPD().CreateAH(way.ah))(t, "CreateAH")
 		q := d.mustDatagramQP(verbs.UD, p, c, c)
 		for what, a := range map[string]verbs.AH{
 			"another device's AH": others.raw,

@@ -2,6 +2,7 @@ package verbstest
 
 import (
 	"errors"
+	"fmt"
 	"syscall"
 	"testing"
 	"time"
@@ -12,29 +13,36 @@ import (
 // access is what the memory regions and connected QPs of the suite allow.
 const access = verbs.AccessLocalWrite
 
+// again opens the device once more.
+func (d *device) again() *device {
+	d.b.t.Helper()
+	return d.b.open(d.device)
+}
+
 // smallCap returns the sizes of the suite's QPs.
 func smallCap() verbs.QPCap {
 	return verbs.QPCap{MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 2, MaxRecvSGE: 2}
 }
 
+// must returns a function that returns the value, or fails the test.
+func must[T any](v T, err error) func(t *testing.T, format string, args ...any) T {
+	return func(t *testing.T, format string, args ...any) T {
+		t.Helper()
+		wantNoError(t, fmt.Sprintf(format, args...), err)
+		return v
+	}
+}
+
 // mustPD allocates a protection domain.
 func (d *device) mustPD() *pd {
 	d.b.t.Helper()
-	p, err := d.AllocPD()
-	if err != nil {
-		d.b.t.Fatalf("AllocPD: %v", err)
-	}
-	return p
+	return must(d.AllocPD())(d.b.t, "AllocPD")
 }
 
 // mustChannel creates a completion channel.
 func (d *device) mustChannel() *channel {
 	d.b.t.Helper()
-	c, err := d.CreateCompChannel()
-	if err != nil {
-		d.b.t.Fatalf("CreateCompChannel: %v", err)
-	}
-	return c
+	return must(d.CreateCompChannel())(d.b.t, "CreateCompChannel")
 }
 
 // mustCQ creates a completion queue. The channel may be nil. With one it may be
@@ -48,21 +56,13 @@ func (d *device) mustCQ(entries int, ch *channel, context uint64) *cq {
 		}
 		attr.Channel = ch.raw
 	}
-	c, err := d.CreateCQ(attr)
-	if err != nil {
-		d.b.t.Fatalf("CreateCQ(%d entries): %v", entries, err)
-	}
-	return c
+	return must(d.CreateCQ(attr))(d.b.t, "CreateCQ(%d entries)", entries)
 }
 
 // mustMR registers a memory region.
 func (p *pd) mustMR(size int) *mr {
 	p.b.t.Helper()
-	m, err := p.RegMR(size, access)
-	if err != nil {
-		p.b.t.Fatalf("RegMR(%d): %v", size, err)
-	}
-	return m
+	return must(p.RegMR(size, access))(p.b.t, "RegMR(%d)", size)
 }
 
 // mustQP creates a small QP.
@@ -86,10 +86,7 @@ func (q *qp) mustModify(attr verbs.QPAttr, mask verbs.QPAttrMask) {
 // mustBe checks the QP's state.
 func (q *qp) mustBe(want verbs.QPState) {
 	q.b.t.Helper()
-	got, err := q.Query()
-	if err != nil {
-		q.b.t.Fatalf("Query: %v", err)
-	}
+	got := must(q.Query())(q.b.t, "Query")
 	if got.State != want {
 		q.b.t.Fatalf("state is %s, want %s", got.State, want)
 	}
@@ -101,10 +98,7 @@ func (c *cq) await(n int) []verbs.WC {
 	c.b.t.Helper()
 	var got []verbs.WC
 	for deadline := time.Now().Add(soon); len(got) < n; {
-		wcs, err := c.Poll(n - len(got))
-		if err != nil {
-			c.b.t.Fatalf("Poll: %v", err)
-		}
+		wcs := must(c.Poll(n-len(got)))(c.b.t, "Poll")
 		if len(wcs) > n-len(got) {
 			c.b.t.Fatalf("Poll(%d) returned %d completions", n-len(got), len(wcs))
 		}
@@ -126,10 +120,7 @@ func (c *cq) await(n int) []verbs.WC {
 func (c *cq) mustBeEmpty() {
 	c.b.t.Helper()
 	for end := time.Now().Add(moment); ; time.Sleep(time.Millisecond) {
-		wcs, err := c.Poll(4)
-		if err != nil {
-			c.b.t.Fatalf("Poll: %v", err)
-		}
+		wcs := must(c.Poll(4))(c.b.t, "Poll")
 		if len(wcs) > 0 {
 			c.b.t.Fatalf("unexpected completions: %+v", wcs)
 		}
@@ -150,10 +141,7 @@ func (c *cq) mustArm(solicitedOnly bool) {
 // awaitEvent waits for an event, which must name the CQ and its context.
 func (c *channel) awaitEvent(want *cq) {
 	c.b.t.Helper()
-	ev, err := c.GetEvent(soon)
-	if err != nil {
-		c.b.t.Fatalf("GetEvent: %v", err)
-	}
+	ev := must(c.GetEvent(soon))(c.b.t, "GetEvent")
 	if ev.CQ != want.raw {
 		c.b.t.Errorf("the event names another CQ (%v)", ev.CQ)
 	}
@@ -193,6 +181,23 @@ func (d *device) mustFailing(p *pd, send, recv *cq) *failing {
 	return f
 }
 
+// mustNotifying returns a channel, a CQ that notifies it, and a QP that completes there.
+func (d *device) mustNotifying() (*channel, *cq, *failing) {
+	d.b.t.Helper()
+	ch := d.mustChannel()
+	c := d.mustCQ(16, ch, contextA)
+	return ch, c, d.mustFailing(d.mustPD(), c, c)
+}
+
+// notify has an event arise, which is taken, and not acknowledged.
+func (f *failing) notify(ch *channel, c *cq, id uint64) {
+	f.b.t.Helper()
+	c.mustArm(false)
+	f.complete(id)
+	ch.awaitEvent(c)
+	wantFlushed(f.b.t, f.qp, c.await(1), id)
+}
+
 // mustFail brings a QP from INIT to the error state: by way of RTS where it can be
 // connected to itself, for some libraries take no send of a QP that was never ready.
 func (d *device) mustFail(q *qp, typ verbs.QPType) {
@@ -214,9 +219,7 @@ func (d *device) connects() bool {
 func (f *failing) complete(id uint64) {
 	f.b.t.Helper()
 	wr := verbs.SendWR{ID: id, Flags: verbs.SendSignaled, SGEs: []verbs.SGE{f.buf.SGE(0, 8)}}
-	if err := f.PostSend(wr); err != nil {
-		f.b.t.Fatalf("PostSend to a QP in state ERR: %v", err)
-	}
+	wantNoError(f.b.t, "PostSend to a QP in state ERR", f.PostSend(wr))
 }
 
 // wantFlushed checks that completions are those of flushed work requests.
@@ -233,6 +236,14 @@ func wantFlushed(t *testing.T, q *qp, wcs []verbs.WC, ids ...uint64) {
 		if wc.QPNum != q.raw.Number() {
 			t.Errorf("completion %d names QP %d, want %d", i, wc.QPNum, q.raw.Number())
 		}
+	}
+}
+
+// wantNoError checks that there is no error.
+func wantNoError(t *testing.T, what string, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
 	}
 }
 

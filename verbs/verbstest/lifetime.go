@@ -91,10 +91,7 @@ func (s *suite) lifetime(t *testing.T) {
 		p, c := d.mustPD(), d.mustCQ(16, nil, 0)
 		m := p.mustMR(64)
 		q := d.mustDatagramQP(verbs.UD, p, c, c)
-		a, err := p.CreateAH(d.mustPath().ah)
-		if err != nil {
-			t.Fatalf("CreateAH: %v", err)
-		}
+		a := must(p.CreateAH(d.mustPath().ah))(t, "CreateAH")
 		a.mustClose()
 		wantRefused(t, "PostSend with a closed AH", q.PostSend(verbs.SendWR{
 			SGEs: []verbs.SGE{m.SGE(0, 8)},

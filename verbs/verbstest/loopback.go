@@ -33,17 +33,13 @@ func (p *peer) expect(id uint64) {
 	if p.shared != nil {
 		post = p.shared.PostRecv
 	}
-	if err := post(wr); err != nil {
-		p.b.t.Fatalf("PostRecv: %v", err)
-	}
+	wantNoError(p.b.t, "PostRecv", post(wr))
 }
 
 // mustSend posts one send work request.
 func (p *peer) mustSend(wr verbs.SendWR) {
 	p.b.t.Helper()
-	if err := p.PostSend(wr); err != nil {
-		p.b.t.Fatalf("PostSend: %v", err)
-	}
+	wantNoError(p.b.t, "PostSend", p.PostSend(wr))
 }
 
 // link says what the two peers are to be like.
@@ -90,10 +86,7 @@ func (s *suite) connect(t *testing.T, d *device, l link) (a, b *peer) {
 			e.shared = p.mustSRQ(verbs.SRQAttr{MaxWR: 8, MaxSGE: 1})
 			attr.SRQ = e.shared
 		}
-		q, err := p.CreateQP(attr)
-		if err != nil {
-			t.Fatalf("CreateQP(%+v): %v", attr, err)
-		}
+		q := must(p.CreateQP(attr))(t, "CreateQP(%+v)", attr)
 		e.qp = q
 		e.mustModify(verbs.ToInit(l.typ, 1, access))
 		return e
@@ -153,10 +146,7 @@ func (s *suite) loopback(t *testing.T) {
 		a.send.mustBeEmpty()
 	})
 	run("RC send, extended completions", func(t *testing.T, d *device) {
-		extended, err := d.QueryExtended()
-		if err != nil {
-			t.Fatalf("QueryExtended: %v", err)
-		}
+		extended := must(d.QueryExtended())(t, "QueryExtended")
 		fields := verbs.WCStandard
 		if extended.TimestampMask != 0 {
 			fields |= verbs.WCTimestamp
@@ -205,9 +195,7 @@ func (s *suite) loopback(t *testing.T) {
 		for range 10 {
 			for i := range 4 {
 				wr := verbs.RecvWR{ID: uint64(10 + i), SGEs: []verbs.SGE{b.buf.SGE(room+8*i, 8)}}
-				if err := b.PostRecv(wr); err != nil {
-					t.Fatalf("PostRecv: %v", err)
-				}
+				wantNoError(t, "PostRecv", b.PostRecv(wr))
 			}
 			fill(a.outbox()[:32], 3)
 			for i := range 4 {
@@ -229,9 +217,7 @@ func (s *suite) loopback(t *testing.T) {
 		fill(a.outbox(), 1)
 		clear(b.inbox())
 		wr := verbs.RecvWR{ID: 1, SGEs: []verbs.SGE{b.buf.SGE(room+100, 30), b.buf.SGE(room+500, 200)}}
-		if err := b.PostRecv(wr); err != nil {
-			t.Fatalf("PostRecv: %v", err)
-		}
+		wantNoError(t, "PostRecv", b.PostRecv(wr))
 		a.mustSend(verbs.SendWR{
 			ID: 2, Flags: verbs.SendSignaled,
 			SGEs: []verbs.SGE{a.buf.SGE(1000, 50), a.buf.SGE(0, 70)},
@@ -302,9 +288,7 @@ func (s *suite) loopback(t *testing.T) {
 			wantReceived(t, b.qp, b.recv.await(1)[0], id, 8)
 		}
 		b.events.mustBeQuiet()
-		if err := b.recv.AckEvents(3); err != nil {
-			t.Errorf("AckEvents(3): %v", err)
-		}
+		wantNoError(t, "AckEvents(3)", b.recv.AckEvents(3))
 	})
 	run("solicited event", func(t *testing.T, d *device) {
 		a, b := s.connect(t, d, link{typ: verbs.RC})

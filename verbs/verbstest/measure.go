@@ -93,11 +93,7 @@ func wantFound(t *testing.T, got verbs.Samples, n int, want verbs.Samples) {
 // mustMeasure measures without a failure.
 func (d *device) mustMeasure(m verbs.Measurement) verbs.Samples {
 	d.b.t.Helper()
-	got, err := d.Measure(m)
-	if err != nil {
-		d.b.t.Fatalf("Measure: %v", err)
-	}
-	return got
+	return must(d.Measure(m))(d.b.t, "Measure")
 }
 
 // messages returns a measurement of messages from one peer to the other, each of
@@ -138,6 +134,17 @@ func (d *device) mustFlushes() *flushes {
 	return f
 }
 
+// flush runs a subtest with flushed sends, after which nothing may be left.
+func (s *suite) flush(t *testing.T, name string, test func(t *testing.T, d *device, f *flushes)) {
+	t.Helper()
+	s.run(t, name, func(t *testing.T, d *device) {
+		f := d.mustFlushes()
+		test(t, d, f)
+		f.c.wantNothingLeft(f.ch)
+		closeAll(f.handle, f.c.handle, f.ch.handle)
+	})
+}
+
 // wantNothingLeft checks that the CQ may be destroyed: every completion of it was
 // taken, and every event that was taken was acknowledged.
 func (c *cq) wantNothingLeft(ch *channel) {
@@ -173,11 +180,7 @@ func (s *suite) measureMessages(t *testing.T) {
 			transfer(t, a, b, 1, 100)
 			transfer(t, b, a, 2, 100)
 			wantFound(t, d.mustMeasure(m), m.Samples, verbs.Samples{})
-			for _, h := range []*handle{a.handle, b.handle, a.send.handle, b.send.handle, a.recv.handle, b.recv.handle} {
-				h.mustClose()
-			}
-			a.events.mustClose()
-			b.events.mustClose()
+			closeAll(a.handle, b.handle, a.send.handle, b.send.handle, a.recv.handle, b.recv.handle, a.events.handle, b.events.handle)
 		})
 	}
 	loopback("any", func(*verbs.Measurement) {})
@@ -198,10 +201,7 @@ func (s *suite) measureMessages(t *testing.T) {
 		send, recv := d.mustCQ(16, nil, 0), d.mustCQ(16, ch, contextA)
 		from, to := d.mustDatagramQP(verbs.UD, p, send, send), d.mustDatagramQP(verbs.UD, p, recv, recv)
 		buf := p.mustMR(4096)
-		way, err := p.CreateAH(d.mustPath().ah)
-		if err != nil {
-			t.Fatalf("CreateAH: %v", err)
-		}
+		way := must(p.CreateAH(d.mustPath().ah))(t, "CreateAH")
 		m := verbs.Measurement{
 			Sender: from, Send: verbs.SendWR{
 				Flags: verbs.SendSignaled, SGEs: []verbs.SGE{buf.SGE(0, 8)},
@@ -213,7 +213,7 @@ func (s *suite) measureMessages(t *testing.T) {
 		wantFound(t, d.mustMeasure(m), m.Samples, verbs.Samples{})
 		recv.wantNothingLeft(ch)
 		way.mustClose()
-		_, err = d.Measure(m)
+		_, err := d.Measure(m)
 		wantClosed(t, "Measure with its AH", err)
 		m.Send.AH = nil
 		_, err = d.Measure(m)
@@ -223,41 +223,30 @@ func (s *suite) measureMessages(t *testing.T) {
 
 // measureFlushes tests measurements of flushed sends in which nothing goes wrong.
 func (s *suite) measureFlushes(t *testing.T) {
-	s.run(t, "flush any", func(t *testing.T, d *device) {
-		f := d.mustFlushes()
+	s.flush(t, "flush any", func(t *testing.T, d *device, f *flushes) {
 		f.Bystander = d.mustChannel()
 		wantFound(t, d.mustMeasure(f.Measurement), f.Samples, verbs.Samples{})
-		f.c.wantNothingLeft(f.ch)
-		f.mustClose()
-		f.c.mustClose()
-		f.ch.mustClose()
 	})
-	s.run(t, "flush polling", func(t *testing.T, d *device) {
-		f := d.mustFlushes()
+	s.flush(t, "flush polling", func(t *testing.T, d *device, f *flushes) {
 		f.Channel = nil
 		wantFound(t, d.mustMeasure(f.Measurement), f.Samples, verbs.Samples{})
-		f.c.wantNothingLeft(f.ch)
 	})
-	s.run(t, "flush without channel", func(t *testing.T, d *device) {
-		f := d.mustFlushes()
+	s.flush(t, "flush without channel", func(t *testing.T, d *device, f *flushes) {
 		c := d.mustCQ(16, nil, 0)
 		f.Sender, f.CQ, f.Channel = d.mustFailing(d.mustPD(), c, c).qp, c, nil
 		wantFound(t, d.mustMeasure(f.Measurement), f.Samples, verbs.Samples{})
 		c.mustBeEmpty()
 	})
-	s.run(t, "warm-up", func(t *testing.T, d *device) {
-		f := d.mustFlushes()
+	s.flush(t, "warm-up", func(t *testing.T, d *device, f *flushes) {
 		for _, n := range [][2]int{{0, 1}, {1, 1}, {30, 2}} {
 			f.Warmup, f.Samples = n[0], n[1]
 			wantFound(t, d.mustMeasure(f.Measurement), f.Samples, verbs.Samples{})
 		}
-		f.c.wantNothingLeft(f.ch)
 	})
 	for _, typ := range []verbs.QPType{verbs.RC, verbs.UD, verbs.SRD} {
 		s.run(t, "flushed receives "+typ.Label(), func(t *testing.T, d *device) { s.flushedReceives(t, d, typ) })
 	}
-	s.run(t, "unacknowledged events of others", func(t *testing.T, d *device) {
-		f := d.mustFlushes()
+	s.flush(t, "unacknowledged events of others", func(t *testing.T, d *device, f *flushes) {
 		f.c.mustArm(false)
 		f.complete(1)
 		f.ch.awaitEvent(f.c)
@@ -265,10 +254,7 @@ func (s *suite) measureFlushes(t *testing.T) {
 		wantFound(t, d.mustMeasure(f.Measurement), f.Samples, verbs.Samples{})
 		// That one is the caller's still, and the only one.
 		wantErrno(t, "AckEvents(2)", f.c.AckEvents(2), syscall.EINVAL)
-		if err := f.c.AckEvents(1); err != nil {
-			t.Errorf("AckEvents(1): %v", err)
-		}
-		f.c.wantNothingLeft(f.ch)
+		wantNoError(t, "AckEvents(1)", f.c.AckEvents(1))
 	})
 }
 
@@ -327,8 +313,7 @@ func (s *suite) flushedReceives(t *testing.T, d *device, typ verbs.QPType) {
 
 // measureEnds tests measurements that end early.
 func (s *suite) measureEnds(t *testing.T) {
-	s.run(t, "budget", func(t *testing.T, d *device) {
-		f := d.mustFlushes()
+	s.flush(t, "budget", func(t *testing.T, d *device, f *flushes) {
 		for _, ch := range []verbs.CompChannel{f.ch, nil} {
 			f.Channel, f.Warmup, f.Samples, f.Budget = ch, 1, verbs.MaxSamples-1, time.Nanosecond
 			got := d.mustMeasure(f.Measurement)
@@ -340,10 +325,8 @@ func (s *suite) measureEnds(t *testing.T) {
 			f.Warmup, f.Samples, f.Budget = verbs.MaxSamples-1, 1, 2*time.Millisecond
 			wantFound(t, d.mustMeasure(f.Measurement), 0, verbs.Samples{Stopped: verbs.StopBudget})
 		}
-		f.c.wantNothingLeft(f.ch)
 	})
-	s.run(t, "unsuccessful", func(t *testing.T, d *device) {
-		f := d.mustFlushes()
+	s.flush(t, "unsuccessful", func(t *testing.T, d *device, f *flushes) {
 		f.Status = verbs.WCSuccess
 		for _, ch := range []verbs.CompChannel{f.ch, nil} {
 			f.Channel = ch
@@ -351,7 +334,6 @@ func (s *suite) measureEnds(t *testing.T) {
 				Unsuccessful: []verbs.WCStatus{verbs.WCWRFlushErr}, Stopped: verbs.StopUnsuccessful,
 			})
 		}
-		f.c.wantNothingLeft(f.ch)
 	})
 	s.run(t, "missing", func(t *testing.T, d *device) {
 		a, b := s.connect(t, d, link{typ: verbs.RC, tellSent: true})
@@ -390,40 +372,30 @@ func (s *suite) measureEnds(t *testing.T) {
 		b.recv.wantNothingLeft(b.events)
 		a.send.mustBeEmpty()
 	})
-	s.run(t, "verb fails", func(t *testing.T, d *device) {
-		f := d.mustFlushes()
+	s.flush(t, "verb fails", func(t *testing.T, d *device, f *flushes) {
 		f.Send.SGEs = slices.Repeat(f.Send.SGEs, 1000)
 		got, err := d.Measure(f.Measurement)
 		wantError(t, "Measure of a send with 1000 SGEs", err)
 		wantFound(t, got, 0, verbs.Samples{})
-		f.c.wantNothingLeft(f.ch)
 	})
-	s.run(t, "verb of the receiver fails", func(t *testing.T, d *device) {
-		f := d.mustFlushes()
+	s.flush(t, "verb of the receiver fails", func(t *testing.T, d *device, f *flushes) {
 		f.Receiver, f.Recv.SGEs = f.qp, slices.Repeat(f.Send.SGEs, 1000)
 		got, err := d.Measure(f.Measurement)
 		wantError(t, "Measure with a receive of 1000 SGEs", err)
 		wantFound(t, got, 0, verbs.Samples{})
-		f.c.wantNothingLeft(f.ch)
 	})
 }
 
 // measureGoneWrong tests what is counted as gone wrong and ends nothing.
 func (s *suite) measureGoneWrong(t *testing.T) {
-	s.run(t, "stale event", func(t *testing.T, d *device) {
-		f := d.mustFlushes()
+	s.flush(t, "stale event", func(t *testing.T, d *device, f *flushes) {
 		f.c.mustArm(false)
 		f.complete(1)
 		f.c.await(1)
 		time.Sleep(moment) // the event may come after its completion
 		wantFound(t, d.mustMeasure(f.Measurement), f.Samples, verbs.Samples{Spurious: 1})
-		f.c.wantNothingLeft(f.ch)
-		f.mustClose()
-		f.c.mustClose()
-		f.ch.mustClose()
 	})
-	s.run(t, "event of another CQ", func(t *testing.T, d *device) {
-		f := d.mustFlushes()
+	s.flush(t, "event of another CQ", func(t *testing.T, d *device, f *flushes) {
 		other := d.mustCQ(16, f.ch, contextB)
 		q := d.mustFailing(d.mustPD(), other, other)
 		other.mustArm(false)
@@ -432,7 +404,6 @@ func (s *suite) measureGoneWrong(t *testing.T) {
 		time.Sleep(moment)
 		wantFound(t, d.mustMeasure(f.Measurement), f.Samples, verbs.Samples{Misdirected: 1})
 		other.wantNothingLeft(f.ch)
-		f.c.wantNothingLeft(f.ch)
 		q.mustClose()
 		other.mustClose()
 	})
@@ -470,34 +441,22 @@ func (s *suite) measureArguments(t *testing.T) {
 	}{
 		{"nothing", func(_ *device, m *verbs.Measurement) { *m = verbs.Measurement{} }},
 		{"no sender", func(_ *device, m *verbs.Measurement) { m.Sender = nil }},
-		{"strange sender", func(_ *device, m *verbs.Measurement) { m.Sender = strangeQP{unwrapQP(m.Sender)} }},
-		{"sender of another device", func(d *device, m *verbs.Measurement) {
-			m.Sender = d.b.open(d.device).mustFlushes().qp
-		}},
-		{"strange receiver", func(_ *device, m *verbs.Measurement) { m.Receiver = strangeQP{unwrapQP(m.Sender)} }},
-		{"receiver of another device", func(d *device, m *verbs.Measurement) {
-			m.Receiver = d.b.open(d.device).mustFlushes().qp
-		}},
+		{"strange sender", func(_ *device, m *verbs.Measurement) { m.Sender = strangeQP{unwrap(m.Sender)} }},
+		{"sender of another device", func(d *device, m *verbs.Measurement) { m.Sender = d.again().mustFlushes().qp }},
+		{"strange receiver", func(_ *device, m *verbs.Measurement) { m.Receiver = strangeQP{unwrap(m.Sender)} }},
+		{"receiver of another device", func(d *device, m *verbs.Measurement) { m.Receiver = d.again().mustFlushes().qp }},
 		{"no CQ", func(_ *device, m *verbs.Measurement) { m.CQ, m.Channel = nil, nil }},
-		{"strange CQ", func(_ *device, m *verbs.Measurement) { m.CQ = strangeCQ{unwrapCQ(m.CQ)} }},
-		{"CQ of another device", func(d *device, m *verbs.Measurement) {
-			m.CQ, m.Channel = d.b.open(d.device).mustCQ(4, nil, 0), nil
-		}},
+		{"strange CQ", func(_ *device, m *verbs.Measurement) { m.CQ = strangeCQ{unwrap(m.CQ)} }},
+		{"CQ of another device", func(d *device, m *verbs.Measurement) { m.CQ, m.Channel = d.again().mustCQ(4, nil, 0), nil }},
 		{"strange other CQ", func(d *device, m *verbs.Measurement) { m.Other = strangeCQ{d.mustCQ(4, nil, 0).raw} }},
-		{"other CQ of another device", func(d *device, m *verbs.Measurement) {
-			m.Other = d.b.open(d.device).mustCQ(4, nil, 0)
-		}},
+		{"other CQ of another device", func(d *device, m *verbs.Measurement) { m.Other = d.again().mustCQ(4, nil, 0) }},
 		{"the CQ twice", func(_ *device, m *verbs.Measurement) { m.Other = m.CQ }},
-		{"strange channel", func(_ *device, m *verbs.Measurement) { m.Channel = strangeChannel{unwrapChannel(m.Channel)} }},
-		{"channel of another device", func(d *device, m *verbs.Measurement) {
-			m.Channel = d.b.open(d.device).mustChannel()
-		}},
+		{"strange channel", func(_ *device, m *verbs.Measurement) { m.Channel = strangeChannel{unwrap(m.Channel)} }},
+		{"channel of another device", func(d *device, m *verbs.Measurement) { m.Channel = d.again().mustChannel() }},
 		{"channel of another CQ", func(d *device, m *verbs.Measurement) { m.Channel = d.mustChannel() }},
 		{"channel with a CQ that has none", func(d *device, m *verbs.Measurement) { m.CQ = d.mustCQ(4, nil, 0) }},
 		{"strange bystander", func(d *device, m *verbs.Measurement) { m.Bystander = strangeChannel{d.mustChannel().raw} }},
-		{"bystander of another device", func(d *device, m *verbs.Measurement) {
-			m.Bystander = d.b.open(d.device).mustChannel()
-		}},
+		{"bystander of another device", func(d *device, m *verbs.Measurement) { m.Bystander = d.again().mustChannel() }},
 		{"the channel for bystander", func(_ *device, m *verbs.Measurement) { m.Bystander = m.Channel }},
 		{"no samples", func(_ *device, m *verbs.Measurement) { m.Samples = 0 }},
 		{"fewer samples than none", func(_ *device, m *verbs.Measurement) { m.Samples = -1 }},
@@ -508,8 +467,7 @@ func (s *suite) measureArguments(t *testing.T) {
 		{"no deadline", func(_ *device, m *verbs.Measurement) { m.Deadline = 0 }},
 		{"deadline in the past", func(_ *device, m *verbs.Measurement) { m.Deadline = -time.Second }},
 	}
-	s.run(t, "arguments", func(t *testing.T, d *device) {
-		f := d.mustFlushes()
+	s.flush(t, "arguments", func(t *testing.T, d *device, f *flushes) {
 		for _, tt := range cases {
 			m := f.Measurement
 			tt.change(d, &m)
@@ -518,13 +476,8 @@ func (s *suite) measureArguments(t *testing.T) {
 			wantFound(t, got, 0, verbs.Samples{})
 		}
 		// Nothing was posted or armed, and nothing is held.
-		f.c.wantNothingLeft(f.ch)
-		f.mustClose()
-		f.c.mustClose()
-		f.ch.mustClose()
 	})
-	s.run(t, "longest times", func(t *testing.T, d *device) {
-		f := d.mustFlushes()
+	s.flush(t, "longest times", func(t *testing.T, d *device, f *flushes) {
 		m := f.Measurement
 		m.Deadline, m.Budget = math.MaxInt64, math.MaxInt64
 		got, err := d.raw.Measure(verbs.Measurement{
@@ -545,31 +498,11 @@ func (s *suite) measureClosed(t *testing.T) {
 		close func(d *device, f *flushes)
 	}{
 		{"sender closed", func(_ *device, f *flushes) { f.mustClose() }},
-		{"receiver closed", func(d *device, f *flushes) {
-			q := d.mustFlushes().qp
-			q.mustClose()
-			f.Receiver = q
-		}},
-		{"CQ closed", func(d *device, f *flushes) {
-			c := d.mustCQ(4, f.ch, 0)
-			c.mustClose()
-			f.CQ = c
-		}},
-		{"other CQ closed", func(d *device, f *flushes) {
-			c := d.mustCQ(4, nil, 0)
-			c.mustClose()
-			f.Other = c
-		}},
-		{"channel closed", func(_ *device, f *flushes) {
-			f.mustClose()
-			f.c.mustClose()
-			f.ch.mustClose()
-		}},
-		{"bystander closed", func(d *device, f *flushes) {
-			ch := d.mustChannel()
-			ch.mustClose()
-			f.Bystander = ch
-		}},
+		{"receiver closed", func(d *device, f *flushes) { f.Receiver = closed(d.mustFlushes().qp) }},
+		{"CQ closed", func(d *device, f *flushes) { f.CQ = closed(d.mustCQ(4, f.ch, 0)) }},
+		{"other CQ closed", func(d *device, f *flushes) { f.Other = closed(d.mustCQ(4, nil, 0)) }},
+		{"channel closed", func(_ *device, f *flushes) { closeAll(f.handle, f.c.handle, f.ch.handle) }},
+		{"bystander closed", func(d *device, f *flushes) { f.Bystander = closed(d.mustChannel()) }},
 	} {
 		s.run(t, tt.name, func(t *testing.T, d *device) {
 			f := d.mustFlushes()
@@ -582,11 +515,7 @@ func (s *suite) measureClosed(t *testing.T) {
 	s.run(t, "device closed", func(t *testing.T, d *device) {
 		d = d.b.open(d.device)
 		f := d.mustFlushes()
-		for _, h := range []*handle{f.handle, f.buf.handle, f.c.handle, f.ch.handle, f.p.handle} {
-			h.mustClose()
-		}
-		d.armed.mustClose()
-		d.mustClose()
+		closeAll(f.handle, f.buf.handle, f.c.handle, f.ch.handle, f.p.handle, d.armed.handle, d.handle)
 		_, err := d.Measure(f.Measurement)
 		wantClosed(t, "Measure of the device", err)
 	})

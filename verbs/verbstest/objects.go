@@ -13,10 +13,37 @@ import (
 // create are closed when the subtest ends. Those that are arguments of others
 // implement the interface of package verbs, and are unwrapped on their way.
 
+// object is what the wrappers have in common.
+type object[T any] struct {
+	*handle
+	raw T
+}
+
+func (o object[T]) unwrapped() T { return o.raw }
+
+// unwrap returns the provider's own object.
+func unwrap[T any](o T) T {
+	if w, ok := any(o).(interface{ unwrapped() T }); ok {
+		return w.unwrapped()
+	}
+	return o
+}
+
+// create calls the verb that makes an object, tracks what it made, and wraps it.
+func create[T interface{ Close() error }, W any](of *handle, kind string, verb, destroy verbs.Verb,
+	method func() (T, error), wrap func(object[T]) *W,
+) (*W, error) {
+	of.b.t.Helper()
+	raw, err := observe(of.b, of.device, verb, method)
+	if err != nil {
+		return nil, err
+	}
+	return wrap(object[T]{of.b.track(kind, of.device, destroy, raw.Close), raw}), nil
+}
+
 // device wraps a verbs.Device.
 type device struct {
-	*handle
-	raw   verbs.Device
+	object[verbs.Device]
 	armed *pd // there before anything is armed; nil if nothing is
 }
 
@@ -37,42 +64,33 @@ func (d *device) GIDTable() ([]verbs.GIDEntry, error) {
 
 func (d *device) AllocPD() (*pd, error) {
 	d.b.t.Helper()
-	raw, err := observe(d.b, d.device, verbs.AllocPD, d.raw.AllocPD)
-	if err != nil {
-		return nil, err
-	}
-	return &pd{handle: d.b.track("PD", d.device, verbs.DeallocPD, raw.Close), d: d, raw: raw}, nil
+	return create(d.handle, "PD", verbs.AllocPD, verbs.DeallocPD, d.raw.AllocPD,
+		func(o object[verbs.PD]) *pd { return &pd{o, d} })
 }
 
 func (d *device) CreateCompChannel() (*channel, error) {
 	d.b.t.Helper()
-	raw, err := observe(d.b, d.device, verbs.CreateCompChannel, d.raw.CreateCompChannel)
-	if err != nil {
-		return nil, err
-	}
-	return &channel{
-		handle: d.b.track("completion channel", d.device, verbs.DestroyCompChannel, raw.Close), d: d, raw: raw,
-	}, nil
+	return create(d.handle, "completion channel", verbs.CreateCompChannel, verbs.DestroyCompChannel, d.raw.CreateCompChannel,
+		func(o object[verbs.CompChannel]) *channel { return &channel{o, d} })
 }
 
 func (d *device) CreateCQ(attr verbs.CQInitAttr) (*cq, error) {
 	d.b.t.Helper()
-	attr.Channel = unwrapChannel(attr.Channel)
-	create, poll := verbs.CreateCQ, verbs.PollCQ
+	attr.Channel = unwrap(attr.Channel)
+	verb, poll := verbs.CreateCQ, verbs.PollCQ
 	if attr.Fields != 0 {
-		create, poll = verbs.CreateCQEx, verbs.StartPoll
+		verb, poll = verbs.CreateCQEx, verbs.StartPoll
 	}
-	raw, err := observe(d.b, d.device, create, func() (verbs.CQ, error) { return d.raw.CreateCQ(attr) })
-	if err != nil {
-		return nil, err
-	}
-	c := &cq{handle: d.b.track("CQ", d.device, verbs.DestroyCQ, raw.Close), d: d, raw: raw, context: attr.Context, poll: poll}
-	c.beforeClose = func() {
-		if c.unacked > 0 {
-			_ = c.AckEvents(c.unacked)
-		}
-	}
-	return c, nil
+	return create(d.handle, "CQ", verb, verbs.DestroyCQ, func() (verbs.CQ, error) { return d.raw.CreateCQ(attr) },
+		func(o object[verbs.CQ]) *cq {
+			c := &cq{object: o, d: d, context: attr.Context, poll: poll}
+			c.beforeClose = func() {
+				if c.unacked > 0 {
+					_ = c.AckEvents(c.unacked)
+				}
+			}
+			return c
+		})
 }
 
 func (d *device) QueryExtended() (verbs.ExtendedAttr, error) {
@@ -89,9 +107,9 @@ func (d *device) AsyncEvent(timeout time.Duration) (verbs.AsyncEvent, error) {
 // must return in time, and tell the tracer of nothing.
 func (d *device) Measure(m verbs.Measurement) (verbs.Samples, error) {
 	d.b.t.Helper()
-	m.Sender, m.Receiver, m.Send.AH = unwrapQP(m.Sender), unwrapQP(m.Receiver), unwrapAH(m.Send.AH)
-	m.CQ, m.Other = unwrapCQ(m.CQ), unwrapCQ(m.Other)
-	m.Channel, m.Bystander = unwrapChannel(m.Channel), unwrapChannel(m.Bystander)
+	m.Sender, m.Receiver, m.Send.AH = unwrap(m.Sender), unwrap(m.Receiver), unwrap(m.Send.AH)
+	m.CQ, m.Other = unwrap(m.CQ), unwrap(m.Other)
+	m.Channel, m.Bystander = unwrap(m.Channel), unwrap(m.Bystander)
 	mark := d.b.rec.mark()
 	start := time.Now()
 	got, err := d.raw.Measure(m)
@@ -121,46 +139,33 @@ func (d *device) Measure(m verbs.Measurement) (verbs.Samples, error) {
 
 // pd wraps a verbs.PD.
 type pd struct {
-	*handle
-	d   *device
-	raw verbs.PD
+	object[verbs.PD]
+	d *device
 }
 
 func (p *pd) RegMR(size int, access verbs.Access) (*mr, error) {
 	p.b.t.Helper()
-	raw, err := observe(p.b, p.device, verbs.RegMR, func() (verbs.MR, error) { return p.raw.RegMR(size, access) })
-	if err != nil {
-		return nil, err
-	}
-	return &mr{handle: p.b.track("MR", p.device, verbs.DeregMR, raw.Close), MR: raw}, nil
+	return create(p.handle, "MR", verbs.RegMR, verbs.DeregMR, func() (verbs.MR, error) { return p.raw.RegMR(size, access) },
+		func(o object[verbs.MR]) *mr { return &mr{o.handle, o.raw} })
 }
 
 func (p *pd) CreateAH(attr verbs.AHAttr) (*ah, error) {
 	p.b.t.Helper()
-	raw, err := observe(p.b, p.device, verbs.CreateAH, func() (verbs.AH, error) { return p.raw.CreateAH(attr) })
-	if err != nil {
-		return nil, err
-	}
-	return &ah{handle: p.b.track("AH", p.device, verbs.DestroyAH, raw.Close), raw: raw}, nil
+	return create(p.handle, "AH", verbs.CreateAH, verbs.DestroyAH, func() (verbs.AH, error) { return p.raw.CreateAH(attr) },
+		func(o object[verbs.AH]) *ah { return &ah{o} })
 }
 
 func (p *pd) CreateSRQ(attr verbs.SRQAttr) (*srq, error) {
 	p.b.t.Helper()
-	raw, err := observe(p.b, p.device, verbs.CreateSRQ, func() (verbs.SRQ, error) { return p.raw.CreateSRQ(attr) })
-	if err != nil {
-		return nil, err
-	}
-	return &srq{handle: p.b.track("SRQ", p.device, verbs.DestroySRQ, raw.Close), raw: raw}, nil
+	return create(p.handle, "SRQ", verbs.CreateSRQ, verbs.DestroySRQ, func() (verbs.SRQ, error) { return p.raw.CreateSRQ(attr) },
+		func(o object[verbs.SRQ]) *srq { return &srq{o} })
 }
 
 func (p *pd) CreateQP(attr verbs.QPInitAttr) (*qp, error) {
 	p.b.t.Helper()
-	attr.SendCQ, attr.RecvCQ, attr.SRQ = unwrapCQ(attr.SendCQ), unwrapCQ(attr.RecvCQ), unwrapSRQ(attr.SRQ)
-	raw, err := observe(p.b, p.device, verbs.CreateQP, func() (verbs.QP, error) { return p.raw.CreateQP(attr) })
-	if err != nil {
-		return nil, err
-	}
-	return &qp{handle: p.b.track("QP", p.device, verbs.DestroyQP, raw.Close), raw: raw}, nil
+	attr.SendCQ, attr.RecvCQ, attr.SRQ = unwrap(attr.SendCQ), unwrap(attr.RecvCQ), unwrap(attr.SRQ)
+	return create(p.handle, "QP", verbs.CreateQP, verbs.DestroyQP, func() (verbs.QP, error) { return p.raw.CreateQP(attr) },
+		func(o object[verbs.QP]) *qp { return &qp{o} })
 }
 
 // mr wraps a verbs.MR.
@@ -176,15 +181,13 @@ func (m *mr) Close() error {
 
 // ah wraps a verbs.AH.
 type ah struct {
-	*handle
-	raw verbs.AH
+	object[verbs.AH]
 }
 
 // channel wraps a verbs.CompChannel.
 type channel struct {
-	*handle
-	d   *device
-	raw verbs.CompChannel
+	object[verbs.CompChannel]
+	d *device
 }
 
 func (c *channel) GetEvent(timeout time.Duration) (verbs.CQEvent, error) {
@@ -198,9 +201,8 @@ func (c *channel) GetEvent(timeout time.Duration) (verbs.CQEvent, error) {
 
 // cq wraps a verbs.CQ.
 type cq struct {
-	*handle
+	object[verbs.CQ]
 	d       *device
-	raw     verbs.CQ
 	context uint64
 	poll    verbs.Verb
 	unacked int
@@ -234,8 +236,7 @@ func (c *cq) AckEvents(n int) error {
 
 // srq wraps a verbs.SRQ.
 type srq struct {
-	*handle
-	raw verbs.SRQ
+	object[verbs.SRQ]
 }
 
 func (s *srq) Created() verbs.SRQAttr { return s.raw.Created() }
@@ -257,8 +258,7 @@ func (s *srq) PostRecv(wr verbs.RecvWR) error {
 
 // qp wraps a verbs.QP.
 type qp struct {
-	*handle
-	raw verbs.QP
+	object[verbs.QP]
 }
 
 func (q *qp) Number() uint32       { return q.raw.Number() }
@@ -277,46 +277,11 @@ func (q *qp) Modify(attr verbs.QPAttr, mask verbs.QPAttrMask) error {
 
 func (q *qp) PostSend(wr verbs.SendWR) error {
 	q.b.t.Helper()
-	wr.AH = unwrapAH(wr.AH)
+	wr.AH = unwrap(wr.AH)
 	return q.b.call(q.device, verbs.PostSend, func() error { return q.raw.PostSend(wr) })
 }
 
 func (q *qp) PostRecv(wr verbs.RecvWR) error {
 	q.b.t.Helper()
 	return q.b.call(q.device, verbs.PostRecv, func() error { return q.raw.PostRecv(wr) })
-}
-
-func unwrapChannel(c verbs.CompChannel) verbs.CompChannel {
-	if w, ok := c.(*channel); ok {
-		return w.raw
-	}
-	return c
-}
-
-func unwrapCQ(c verbs.CQ) verbs.CQ {
-	if w, ok := c.(*cq); ok {
-		return w.raw
-	}
-	return c
-}
-
-func unwrapQP(q verbs.QP) verbs.QP {
-	if w, ok := q.(*qp); ok {
-		return w.raw
-	}
-	return q
-}
-
-func unwrapAH(a verbs.AH) verbs.AH {
-	if w, ok := a.(*ah); ok {
-		return w.raw
-	}
-	return a
-}
-
-func unwrapSRQ(s verbs.SRQ) verbs.SRQ {
-	if w, ok := s.(*srq); ok {
-		return w.raw
-	}
-	return s
 }

@@ -29,9 +29,5 @@ func (d *device) path() (path, error) {
 // mustPath is path for a device whose port is active.
 func (d *device) mustPath() path {
 	d.b.t.Helper()
-	p, err := d.path()
-	if err != nil {
-		d.b.t.Fatalf("the port is active, but there is no way to it: %v", err)
-	}
-	return p
+	return must(d.path())(d.b.t, "the port is active, but there is no way to it")
 }

@@ -52,10 +52,7 @@ func (s *suite) qpCreation(t *testing.T, typ verbs.QPType) {
 			if got.MaxSendWR == 0 || got.MaxRecvWR == 0 || got.MaxSendSGE == 0 || got.MaxRecvSGE == 0 {
 				t.Errorf("Created = %+v, asked %+v", got, smallCap())
 			}
-			now, err := q.Query()
-			if err != nil {
-				t.Fatalf("Query: %v", err)
-			}
+			now := must(q.Query())(t, "Query")
 			if now.State != verbs.Reset {
 				t.Errorf("state of a new QP is %s", now.State)
 			}
@@ -85,10 +82,7 @@ func (s *suite) qpCreation(t *testing.T, typ verbs.QPType) {
 		p := d.mustPD()
 		c := d.mustCQ(16, nil, 0)
 		for _, all := range []bool{false, true} {
-			q, err := p.CreateQP(verbs.QPInitAttr{Type: typ, SendCQ: c, RecvCQ: c, Cap: smallCap(), SignalAll: all})
-			if err != nil {
-				t.Fatalf("CreateQP: %v", err)
-			}
+			q := must(p.CreateQP(verbs.QPInitAttr{Type: typ, SendCQ: c, RecvCQ: c, Cap: smallCap(), SignalAll: all}))(t, "CreateQP")
 			if got, err := q.Query(); err != nil || got.SignalAll != all && !s.cfg.SignalAllUntold {
 				t.Errorf("Query: SignalAll = %t, %v; want %t", got.SignalAll, err, all)
 			}
@@ -163,10 +157,7 @@ func (s *suite) qpStates(t *testing.T, typ verbs.QPType) {
 		q := d.mustPD().mustQP(typ, c, c)
 		illegal := func(attr verbs.QPAttr, mask verbs.QPAttrMask) {
 			t.Helper()
-			before, err := q.Query()
-			if err != nil {
-				t.Fatalf("Query: %v", err)
-			}
+			before := must(q.Query())(t, "Query")
 			what := before.State.String() + "→" + attr.State.String()
 			wantErrno(t, what, q.Modify(attr, mask), syscall.EINVAL)
 			q.mustBe(before.State)
@@ -184,10 +175,7 @@ func (s *suite) qpStates(t *testing.T, typ verbs.QPType) {
 		illegal(verbs.ToRTS(typ))
 	})
 	s.run(t, "port out of range", func(t *testing.T, d *device) {
-		attr, err := d.Query()
-		if err != nil {
-			t.Fatalf("Query: %v", err)
-		}
+		attr := must(d.Query())(t, "Query")
 		c := d.mustCQ(16, nil, 0)
 		q := d.mustPD().mustQP(typ, c, c)
 		for _, port := range []int{0, attr.Ports + 1, -1, -255, 257} {
@@ -246,9 +234,7 @@ func (s *suite) qpFlush(t *testing.T, typ verbs.QPType) {
 		q := p.mustQP(typ, send, recv)
 		q.mustModify(verbs.ToInit(typ, 1, access))
 		for id := range uint64(3) {
-			if err := q.PostRecv(verbs.RecvWR{ID: math.MaxUint64 - id, SGEs: []verbs.SGE{m.SGE(0, 64)}}); err != nil {
-				t.Fatalf("PostRecv in state INIT: %v", err)
-			}
+			wantNoError(t, "PostRecv in state INIT", q.PostRecv(verbs.RecvWR{ID: math.MaxUint64 - id, SGEs: []verbs.SGE{m.SGE(0, 64)}}))
 		}
 		recv.mustBeEmpty()
 		q.mustModify(verbs.ToError())
@@ -279,9 +265,7 @@ func (s *suite) qpFlush(t *testing.T, typ verbs.QPType) {
 		}
 		for id := range uint64(2) {
 			wr.ID = id
-			if err := q.PostSend(wr); err != nil {
-				t.Fatalf("PostSend in state ERR: %v", err)
-			}
+			wantNoError(t, "PostSend in state ERR", q.PostSend(wr))
 		}
 		wantFlushed(t, q, send.await(2), 0, 1)
 		send.mustBeEmpty()

@@ -14,10 +14,7 @@ var guidFormat = regexp.MustCompile(`^[0-9a-f]{4}(:[0-9a-f]{4}){3}$`)
 // query tests what a device says of itself.
 func (s *suite) query(t *testing.T) {
 	s.run(t, "device", func(t *testing.T, d *device) {
-		attr, err := d.Query()
-		if err != nil {
-			t.Fatalf("Query: %v", err)
-		}
+		attr := must(d.Query())(t, "Query")
 		if attr.Ports < 1 {
 			t.Errorf("Ports = %d", attr.Ports)
 		}
@@ -76,15 +73,9 @@ func (s *suite) query(t *testing.T) {
 		}
 	})
 	s.run(t, "port", func(t *testing.T, d *device) {
-		attr, err := d.Query()
-		if err != nil {
-			t.Fatalf("Query: %v", err)
-		}
+		attr := must(d.Query())(t, "Query")
 		for port := 1; port <= attr.Ports; port++ {
-			p, err := d.QueryPort(port)
-			if err != nil {
-				t.Fatalf("QueryPort(%d): %v", port, err)
-			}
+			p := must(d.QueryPort(port))(t, "QueryPort(%d)", port)
 			if p.State < verbs.PortNop || p.State > verbs.PortActiveDefer {
 				t.Errorf("port %d: State = %s", port, p.State)
 			}
@@ -105,10 +96,7 @@ func (s *suite) query(t *testing.T) {
 		}
 	})
 	s.run(t, "no such port", func(t *testing.T, d *device) {
-		attr, err := d.Query()
-		if err != nil {
-			t.Fatalf("Query: %v", err)
-		}
+		attr := must(d.Query())(t, "Query")
 		// Those of one byte more would be port 1, were they cut to a byte.
 		for _, port := range []int{0, attr.Ports + 1, -1, 257, -255, math.MaxInt, math.MinInt} {
 			if port >= 1 && port <= attr.Ports {
@@ -123,10 +111,7 @@ func (s *suite) query(t *testing.T) {
 		}
 	})
 	s.run(t, "partition keys", func(t *testing.T, d *device) {
-		p, err := d.QueryPort(1)
-		if err != nil {
-			t.Fatalf("QueryPort(1): %v", err)
-		}
+		p := must(d.QueryPort(1))(t, "QueryPort(1)")
 		for index := range p.PKeys {
 			if _, err := d.raw.PKey(1, index); err != nil {
 				t.Errorf("PKey(1, %d) of %d: %v", index, p.PKeys, err)
@@ -142,14 +127,8 @@ func (s *suite) query(t *testing.T) {
 		}
 	})
 	s.run(t, "GID table", func(t *testing.T, d *device) {
-		attr, err := d.Query()
-		if err != nil {
-			t.Fatalf("Query: %v", err)
-		}
-		table, err := d.GIDTable()
-		if err != nil {
-			t.Fatalf("GIDTable: %v", err)
-		}
+		attr := must(d.Query())(t, "Query")
+		table := must(d.GIDTable())(t, "GIDTable")
 		if s.cfg.PortActive && len(table) == 0 {
 			t.Error("the port is active, yet no GID is used")
 		}

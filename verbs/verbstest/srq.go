@@ -18,11 +18,7 @@ func (p *pd) mustSRQ(attr verbs.SRQAttr) *srq {
 	} else if dev.Limits.MaxSRQ == 0 {
 		p.b.t.Skipf("%s has no shared receive queues (max_srq is 0)", p.device)
 	}
-	q, err := p.CreateSRQ(attr)
-	if err != nil {
-		p.b.t.Fatalf("CreateSRQ(%+v): %v", attr, err)
-	}
-	return q
+	return must(p.CreateSRQ(attr))(p.b.t, "CreateSRQ(%+v)", attr)
 }
 
 // srq tests shared receive queues.
@@ -102,10 +98,7 @@ func (s *suite) srq(t *testing.T) {
 		p := d.mustPD()
 		shared := p.mustSRQ(verbs.SRQAttr{MaxWR: 4, MaxSGE: 1})
 		c := d.mustCQ(16, nil, 0)
-		q, err := p.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, SRQ: shared, Cap: smallCap()})
-		if err != nil {
-			t.Fatalf("CreateQP with an SRQ: %v", err)
-		}
+		q := must(p.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, SRQ: shared, Cap: smallCap()}))(t, "CreateQP with an SRQ")
 		if err := shared.Close(); err != nil {
 			wantErrno(t, "Close", err, syscall.EBUSY)
 			if _, err := shared.Query(); err != nil {
@@ -139,10 +132,7 @@ func (s *suite) srq(t *testing.T) {
 		p := d.mustPD()
 		shared := p.mustSRQ(verbs.SRQAttr{MaxWR: 4, MaxSGE: 1})
 		c := d.mustCQ(16, nil, 0)
-		q, err := p.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, SRQ: shared, Cap: smallCap()})
-		if err != nil {
-			t.Fatalf("CreateQP with an SRQ: %v", err)
-		}
+		q := must(p.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, SRQ: shared, Cap: smallCap()}))(t, "CreateQP with an SRQ")
 		q.mustModify(verbs.ToInit(verbs.RC, 1, access))
 		// A QP with an SRQ has no receive queue of its own.
 		m := p.mustMR(64)

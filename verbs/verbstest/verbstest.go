@@ -96,14 +96,9 @@ func Run(t *testing.T, cfg Config) {
 // typesOf returns the types of QP that the device may have.
 func typesOf(t *testing.T, cfg Config) []verbs.QPType {
 	t.Helper()
-	d, err := cfg.New(verbs.NopTracer{}).Open(cfg.Device)
-	if err != nil {
-		t.Fatalf("Open(%q): %v", cfg.Device, err)
-	}
+	d := must(cfg.New(verbs.NopTracer{}).Open(cfg.Device))(t, "Open(%q)", cfg.Device)
 	types := d.QPTypes()
-	if err := d.Close(); err != nil {
-		t.Fatalf("Close: %v", err)
-	}
+	wantNoError(t, "Close", d.Close())
 	return types
 }
 
