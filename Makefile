@@ -304,7 +304,7 @@ $(bin)/node_exporter: Makefile
 	GOBIN='$(CURDIR)/$(bin)' go install $(node_exporter)
 	@touch $@
 
-$(bin)/yardstick: test/yardstick/yardstick.c
+$(bin)/yardstick: test/yardstick/yardstick.c test/yardstick/common.h
 	@tools/packages gcc libc6-dev libibverbs-dev
 	@mkdir -p $(bin)
 	cc -O2 -Wall -Wextra -Werror -pthread -o $@ $< -libverbs

@@ -11,37 +11,15 @@
  * refused, or for so many seconds, destroys them, and prints how many there were, and the
  * errno, which is 0 if the time was over or the library set none.
  */
-#include <errno.h>
-#include <infiniband/verbs.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+
+#include "common.h"
 
 static struct ibv_context *ctx;
 static struct ibv_pd *pd;
 static struct ibv_cq *cq;
 static struct ibv_ah_attr to = { .port_num = 1 };
-
-static void die(const char *what, int err)
-{
-	fprintf(stderr, "climb: %s: %s\n", what, strerror(err));
-	exit(1);
-}
-
-static void open_device(const char *name)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	int i;
-
-	for (i = 0; list && list[i]; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), name))
-			ctx = ibv_open_device(list[i]);
-	if (!ctx)
-		die(name, ENODEV);
-	ibv_free_device_list(list);
-}
 
 /* An address handle to the port itself, by its GID 1. */
 static void find_address(void)
@@ -121,7 +99,7 @@ int main(int argc, char **argv)
 	size_t n = 0, room = 0, i;
 	void **objects = NULL, *o;
 	time_t until;
-	int err = 0, failed;
+	int err = 0;
 
 	if (argc != 4) {
 		fprintf(stderr, "usage: climb device cq|qp|srq|mr|pd|ah seconds\n");
@@ -131,26 +109,18 @@ int main(int argc, char **argv)
 		t++;
 	if (!t->name)
 		die(argv[2], EINVAL);
-	open_device(argv[1]);
-	if (t->create != create_cq && t->create != alloc_pd) {
-		pd = ibv_alloc_pd(ctx);
-		if (!pd)
-			die("ibv_alloc_pd", errno);
-	}
-	if (t->create == create_qp) {
-		cq = ibv_create_cq(ctx, 1, NULL, NULL, 0);
-		if (!cq)
-			die("ibv_create_cq", errno);
-	}
+	ctx = open_device(argv[1]);
+	if (t->create != create_cq && t->create != alloc_pd)
+		pd = must(ibv_alloc_pd(ctx), "ibv_alloc_pd");
+	if (t->create == create_qp)
+		cq = must(ibv_create_cq(ctx, 1, NULL, NULL, 0), "ibv_create_cq");
 	if (t->create == create_ah)
 		find_address();
 	until = time(NULL) + atoi(argv[3]);
 	while (time(NULL) < until) {
 		if (n == room) {
 			room = room ? 2 * room : 1024;
-			objects = realloc(objects, room * sizeof(*objects));
-			if (!objects)
-				die("realloc", ENOMEM);
+			objects = must(realloc(objects, room * sizeof(*objects)), "realloc");
 		}
 		errno = 0; /* not all libraries set it */
 		o = t->create();
@@ -161,14 +131,12 @@ int main(int argc, char **argv)
 		objects[n++] = o;
 	}
 	for (i = n; i-- > 0;)
-		if ((failed = t->destroy(objects[i])))
-			die("destroy", failed);
-	if (cq && (failed = ibv_destroy_cq(cq)))
-		die("ibv_destroy_cq", failed);
-	if (pd && (failed = ibv_dealloc_pd(pd)))
-		die("ibv_dealloc_pd", failed);
-	if (ibv_close_device(ctx))
-		die("ibv_close_device", errno);
+		must0(t->destroy(objects[i]), "destroy");
+	if (cq)
+		must0(ibv_destroy_cq(cq), "ibv_destroy_cq");
+	if (pd)
+		must0(ibv_dealloc_pd(pd), "ibv_dealloc_pd");
+	must0(ibv_close_device(ctx), "ibv_close_device");
 	printf("%zu %d\n", n, err);
 	return 0;
 }

@@ -6,45 +6,11 @@
 // It prints the name of each contract (docs/reference/contracts.md) that it saw violated,
 // and what it saw. It shares nothing with the exporter, whose verdicts a test
 // compares with its own.
-#include <errno.h>
 #include <fcntl.h>
-#include <infiniband/verbs.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-static void *must(void *p, const char *what)
-{
-	if (!p) {
-		perror(what);
-		exit(2);
-	}
-	return p;
-}
-
-static void must0(int ret, const char *what)
-{
-	if (ret) {
-		fprintf(stderr, "%s: %s\n", what, strerror(ret > 0 ? ret : -ret));
-		exit(2);
-	}
-}
-
-static struct ibv_context *open_device(const char *name)
-{
-	struct ibv_device **list = must(ibv_get_device_list(NULL), "ibv_get_device_list");
-	struct ibv_context *ctx = NULL;
-
-	for (struct ibv_device **d = list; *d; d++)
-		if (!strcmp(ibv_get_device_name(*d), name))
-			ctx = must(ibv_open_device(*d), "ibv_open_device");
-	ibv_free_device_list(list);
-	if (!ctx)
-		fprintf(stderr, "there is no device %s\n", name), exit(2);
-	return ctx;
-}
+#include "common.h"
 
 static struct ibv_qp_init_attr qp_attr(struct ibv_cq *cq, enum ibv_qp_type type, struct ibv_srq *srq)
 {
@@ -114,23 +80,37 @@ static void qp_srq_type_restricted(struct ibv_pd *pd, struct ibv_cq *cq)
 	must0(ibv_destroy_srq(srq), "ibv_destroy_srq");
 }
 
+// A queue pair whose sends complete at once, as flushed.
+static struct ibv_qp *flushing(struct ibv_pd *pd, struct ibv_cq *cq)
+{
+	struct ibv_qp_init_attr create = qp_attr(cq, IBV_QPT_RC, NULL);
+	struct ibv_qp *qp = must(ibv_create_qp(pd, &create), "ibv_create_qp");
+	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1 }, error = { .qp_state = IBV_QPS_ERR };
+
+	must0(ibv_modify_qp(qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), "to INIT");
+	must0(ibv_modify_qp(qp, &error, IBV_QP_STATE), "to ERR");
+	return qp;
+}
+
+static void flush(struct ibv_qp *qp, uint64_t id)
+{
+	struct ibv_send_wr wr = { .wr_id = id, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED }, *bad;
+
+	must0(ibv_post_send(qp, &wr, &bad), "ibv_post_send");
+}
+
 static void notify_solicited_delivers_errors(struct ibv_context *ctx, struct ibv_pd *pd)
 {
 	struct ibv_comp_channel *ch = must(ibv_create_comp_channel(ctx), "ibv_create_comp_channel");
 	struct ibv_cq *cq = must(ibv_create_cq(ctx, 16, NULL, ch, 0), "ibv_create_cq"), *from;
-	struct ibv_qp_init_attr create = qp_attr(cq, IBV_QPT_RC, NULL);
-	struct ibv_qp *qp = must(ibv_create_qp(pd, &create), "ibv_create_qp");
-	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1 }, error = { .qp_state = IBV_QPS_ERR };
-	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED }, *bad;
+	struct ibv_qp *qp = flushing(pd, cq);
 	struct pollfd readable = { .fd = ch->fd, .events = POLLIN };
 	struct ibv_wc wc;
 	void *context;
 	int n = 0;
 
-	must0(ibv_modify_qp(qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), "to INIT");
-	must0(ibv_modify_qp(qp, &error, IBV_QP_STATE), "to ERR");
 	must0(ibv_req_notify_cq(cq, 1), "ibv_req_notify_cq");
-	must0(ibv_post_send(qp, &wr, &bad), "ibv_post_send");
+	flush(qp, 1);
 	if (poll(&readable, 1, 2000) == 1) {
 		must0(ibv_get_cq_event(ch, &from, &context), "ibv_get_cq_event");
 		ibv_ack_cq_events(from, 1);
@@ -166,25 +146,6 @@ static void cq_resize_at_least_requested(struct ibv_context *ctx)
 			break;
 		}
 	must0(ibv_destroy_cq(cq), "ibv_destroy_cq");
-}
-
-// A queue pair whose sends complete at once, as flushed.
-static struct ibv_qp *flushing(struct ibv_pd *pd, struct ibv_cq *cq)
-{
-	struct ibv_qp_init_attr create = qp_attr(cq, IBV_QPT_RC, NULL);
-	struct ibv_qp *qp = must(ibv_create_qp(pd, &create), "ibv_create_qp");
-	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1 }, error = { .qp_state = IBV_QPS_ERR };
-
-	must0(ibv_modify_qp(qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), "to INIT");
-	must0(ibv_modify_qp(qp, &error, IBV_QP_STATE), "to ERR");
-	return qp;
-}
-
-static void flush(struct ibv_qp *qp, uint64_t id)
-{
-	struct ibv_send_wr wr = { .wr_id = id, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED }, *bad;
-
-	must0(ibv_post_send(qp, &wr, &bad), "ibv_post_send");
 }
 
 // An extended completion queue, if the library has such, with timestamps if the device has:

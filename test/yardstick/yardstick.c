@@ -28,31 +28,23 @@
  * Each loop prints one line of JSON; times are nanoseconds. The exit status is 0 if
  * every loop had all its samples.
  */
-#include <errno.h>
 #include <getopt.h>
-#include <infiniband/verbs.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "common.h"
 
 #define PORT 1
 #define MESSAGE 8
 #define ENTRIES 16
+#define MS INT64_C(1000000)
 
 static const char *device = "rxe0";
 static int samples = 1000, warmup = 100, deadline_ms = 1000;
-
-static void die(const char *what, int err)
-{
-	fprintf(stderr, "yardstick: %s: %s\n", what, strerror(err));
-	exit(1);
-}
 
 static int64_t now(void)
 {
@@ -71,6 +63,12 @@ struct tally {
 	int missing;	  /* no completion by the deadline */
 	int unsuccessful; /* a completion with another status than it should have */
 };
+
+static struct tally missing(struct tally t)
+{
+	t.missing++;
+	return t;
+}
 
 static int ascending(const void *a, const void *b)
 {
@@ -94,28 +92,6 @@ static void print(const char *loop, struct tally *t)
 	       ",\"missed\":%d,\"spurious\":%d,\"missing\":%d,\"unsuccessful\":%d}\n",
 	       loop, t->n, quantile(t, 0.5), quantile(t, 0.99), t->missed, t->spurious, t->missing, t->unsuccessful);
 	fflush(stdout);
-}
-
-static struct ibv_context *open_device(void)
-{
-	struct ibv_context *ctx = NULL;
-	struct ibv_device **list;
-	int n, i;
-
-	list = ibv_get_device_list(&n);
-	if (!list)
-		die("ibv_get_device_list", errno);
-	for (i = 0; i < n; i++) {
-		if (strcmp(ibv_get_device_name(list[i]), device))
-			continue;
-		ctx = ibv_open_device(list[i]);
-		if (!ctx)
-			die("ibv_open_device", errno);
-	}
-	ibv_free_device_list(list);
-	if (!ctx)
-		die(device, ENODEV);
-	return ctx;
 }
 
 /* How the port is addressed from itself. */
@@ -157,10 +133,7 @@ struct end {
 
 static void modify(struct ibv_qp *qp, struct ibv_qp_attr attr, int mask)
 {
-	int err = ibv_modify_qp(qp, &attr, mask | IBV_QP_STATE);
-
-	if (err)
-		die("ibv_modify_qp", err);
+	must0(ibv_modify_qp(qp, &attr, mask | IBV_QP_STATE), "ibv_modify_qp");
 }
 
 /* The event channel is that of the completion queue that is measured. */
@@ -172,18 +145,12 @@ static struct end create_end(struct ibv_context *ctx, struct ibv_pd *pd, bool te
 		.cap = { .max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1 },
 	};
 
-	e.channel = ibv_create_comp_channel(ctx);
-	if (!e.channel)
-		die("ibv_create_comp_channel", errno);
-	e.sent = ibv_create_cq(ctx, ENTRIES, NULL, tell_sent ? e.channel : NULL, 0);
-	e.received = ibv_create_cq(ctx, ENTRIES, NULL, tell_sent ? NULL : e.channel, 0);
-	if (!e.sent || !e.received)
-		die("ibv_create_cq", errno);
+	e.channel = must(ibv_create_comp_channel(ctx), "ibv_create_comp_channel");
+	e.sent = must(ibv_create_cq(ctx, ENTRIES, NULL, tell_sent ? e.channel : NULL, 0), "ibv_create_cq");
+	e.received = must(ibv_create_cq(ctx, ENTRIES, NULL, tell_sent ? NULL : e.channel, 0), "ibv_create_cq");
 	init.send_cq = e.sent;
 	init.recv_cq = e.received;
-	e.qp = ibv_create_qp(pd, &init);
-	if (!e.qp)
-		die("ibv_create_qp", errno);
+	e.qp = must(ibv_create_qp(pd, &init), "ibv_create_qp");
 	modify(e.qp, (struct ibv_qp_attr){
 		.qp_state = IBV_QPS_INIT, .port_num = PORT, .qp_access_flags = IBV_ACCESS_LOCAL_WRITE,
 	}, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
@@ -204,14 +171,10 @@ static void connect_end(struct end *e, const struct end *peer, struct ibv_ah_att
 
 static void destroy_end(struct end *e)
 {
-	int err;
-
-	if ((err = ibv_destroy_qp(e->qp)))
-		die("ibv_destroy_qp", err);
-	if ((err = ibv_destroy_cq(e->sent)) || (err = ibv_destroy_cq(e->received)))
-		die("ibv_destroy_cq", err);
-	if ((err = ibv_destroy_comp_channel(e->channel)))
-		die("ibv_destroy_comp_channel", err);
+	must0(ibv_destroy_qp(e->qp), "ibv_destroy_qp");
+	must0(ibv_destroy_cq(e->sent), "ibv_destroy_cq");
+	must0(ibv_destroy_cq(e->received), "ibv_destroy_cq");
+	must0(ibv_destroy_comp_channel(e->channel), "ibv_destroy_comp_channel");
 }
 
 /* Polls until there is a completion, or the time is over; looks at least once. */
@@ -231,7 +194,7 @@ static bool take_completion(struct ibv_cq *cq, int64_t until, struct ibv_wc *wc,
 /* Waits for an event and acknowledges it, if one comes in time. */
 static bool take_event(struct ibv_comp_channel *channel, int64_t *at)
 {
-	int64_t until = now() + deadline_ms * INT64_C(1000000);
+	int64_t until = now() + deadline_ms * MS;
 	int ready, left = deadline_ms;
 	struct ibv_cq *cq;
 	void *context;
@@ -249,8 +212,7 @@ static bool take_event(struct ibv_comp_channel *channel, int64_t *at)
 	} while (ready < 0);
 	if (!ready)
 		return false;
-	if (ibv_get_cq_event(channel, &cq, &context))
-		die("ibv_get_cq_event", errno);
+	must0(ibv_get_cq_event(channel, &cq, &context), "ibv_get_cq_event");
 	*at = now();
 	ibv_ack_cq_events(cq, 1);
 	return true;
@@ -272,53 +234,40 @@ static struct tally run(struct end *from, struct end *to, struct ibv_mr *mr, boo
 		.sg_list = &out, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED,
 	}, *bad_send;
 	struct ibv_recv_wr recv = { .sg_list = &in, .num_sge = 1 }, *bad_recv;
-	struct tally t = { .ns = calloc(samples, sizeof(*t.ns)) };
-	int i, err;
+	struct tally t = { .ns = must(calloc(samples, sizeof(*t.ns)), "calloc") };
+	int i;
 
-	if (!t.ns)
-		die("calloc", ENOMEM);
 	for (i = 0; i < warmup + samples; i++) {
-		int64_t start, end, polled;
+		int64_t start, until, end, polled;
 		bool told = true;
 		struct ibv_wc wc;
 
-		if (to && (err = ibv_post_recv(to->qp, &recv, &bad_recv)))
-			die("ibv_post_recv", err);
-		if (events && (err = ibv_req_notify_cq(cq, 0)))
-			die("ibv_req_notify_cq", err);
+		if (to)
+			must0(ibv_post_recv(to->qp, &recv, &bad_recv), "ibv_post_recv");
+		if (events)
+			must0(ibv_req_notify_cq(cq, 0), "ibv_req_notify_cq");
 		start = now();
-		if ((err = ibv_post_send(from->qp, &send, &bad_send)))
-			die("ibv_post_send", err);
+		until = start + deadline_ms * MS;
+		must0(ibv_post_send(from->qp, &send, &bad_send), "ibv_post_send");
 		if (events) {
 			told = take_event(channel, &end);
 			if (!take_completion(cq, 0, &wc, &polled)) {
 				if (told)
 					t.spurious++;
 				told = false;
-				if (!take_completion(cq, start + deadline_ms * INT64_C(1000000), &wc, &polled)) {
-					t.missing++;
-					return t;
-				}
+				if (!take_completion(cq, until, &wc, &polled))
+					return missing(t);
 			} else if (!told) {
 				t.missed++;
 			}
-		} else if (!take_completion(cq, start + deadline_ms * INT64_C(1000000), &wc, &end)) {
-			t.missing++;
-			return t;
+		} else if (!take_completion(cq, until, &wc, &end)) {
+			return missing(t);
 		}
+		if (wc.status == want && to && !take_completion(from->sent, now() + deadline_ms * MS, &wc, &polled))
+			return missing(t);
 		if (wc.status != want) {
 			t.unsuccessful++;
 			return t;
-		}
-		if (to) {
-			if (!take_completion(from->sent, now() + deadline_ms * INT64_C(1000000), &wc, &polled)) {
-				t.missing++;
-				return t;
-			}
-			if (wc.status != IBV_WC_SUCCESS) {
-				t.unsuccessful++;
-				return t;
-			}
 		}
 		if (told && i >= warmup)
 			t.ns[t.n++] = end - start;
@@ -329,27 +278,20 @@ static struct tally run(struct end *from, struct end *to, struct ibv_mr *mr, boo
 static bool measure(struct ibv_context *ctx, const char *loop)
 {
 	bool loopback = !strncmp(loop, "loopback", 8), events = strstr(loop, "_any");
-	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	struct ibv_pd *pd = must(ibv_alloc_pd(ctx), "ibv_alloc_pd");
 	struct end from, to;
 	struct tally t;
 	struct ibv_mr *mr;
 	void *buf = NULL;
-	int err;
 
-	if (!pd)
-		die("ibv_alloc_pd", errno);
-	if ((err = posix_memalign(&buf, sysconf(_SC_PAGESIZE), 4096)))
-		die("posix_memalign", err);
-	mr = ibv_reg_mr(pd, buf, 4096, IBV_ACCESS_LOCAL_WRITE);
-	if (!mr)
-		die("ibv_reg_mr", errno);
+	must0(posix_memalign(&buf, sysconf(_SC_PAGESIZE), 4096), "posix_memalign");
+	mr = must(ibv_reg_mr(pd, buf, 4096, IBV_ACCESS_LOCAL_WRITE), "ibv_reg_mr");
 	from = create_end(ctx, pd, !loopback);
 	if (loopback) {
 		struct ibv_port_attr port;
 		struct ibv_ah_attr ah;
 
-		if ((err = ibv_query_port(ctx, PORT, &port)))
-			die("ibv_query_port", err);
+		must0(ibv_query_port(ctx, PORT, &port), "ibv_query_port");
 		ah = address(ctx, &port);
 		to = create_end(ctx, pd, false);
 		connect_end(&to, &from, ah, port.active_mtu);
@@ -363,11 +305,9 @@ static bool measure(struct ibv_context *ctx, const char *loop)
 	destroy_end(&from);
 	if (loopback)
 		destroy_end(&to);
-	if ((err = ibv_dereg_mr(mr)))
-		die("ibv_dereg_mr", err);
+	must0(ibv_dereg_mr(mr), "ibv_dereg_mr");
 	free(buf);
-	if ((err = ibv_dealloc_pd(pd)))
-		die("ibv_dealloc_pd", err);
+	must0(ibv_dealloc_pd(pd), "ibv_dealloc_pd");
 	return t.n == samples;
 }
 
@@ -392,7 +332,7 @@ int main(int argc, char **argv)
 	struct ibv_context *ctx;
 	bool all = true, second = false;
 	pthread_t thread;
-	int opt, err, i, j;
+	int opt, i, j;
 
 	while ((opt = getopt(argc, argv, "d:n:w:t:T")) != -1) {
 		switch (opt) {
@@ -414,12 +354,11 @@ int main(int argc, char **argv)
 		if (!loops[j])
 			return usage();
 	}
-	if (second && (err = pthread_create(&thread, NULL, sleeper, NULL)))
-		die("pthread_create", err);
-	ctx = open_device();
+	if (second)
+		must0(pthread_create(&thread, NULL, sleeper, NULL), "pthread_create");
+	ctx = open_device(device);
 	for (i = 0; chosen[i]; i++)
 		all &= measure(ctx, chosen[i]);
-	if (ibv_close_device(ctx))
-		die("ibv_close_device", errno);
+	must0(ibv_close_device(ctx), "ibv_close_device");
 	return all ? 0 : 1;
 }
