@@ -380,7 +380,11 @@ static void parse_word(struct rule *r, char *word)
 		[0] = "", [1] = "", [5] = "", [6] = "", [7] = "",
 	};
 	static const char *const states[] = { "RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR" };
+	/* Those that take no value; "" is none of them. */
+	static const char *const faults[] = { [HANG] = "hang", [CRASH] = "crash", [DROP] = "drop", [KEEP] = "keep",
+					      [NO_FAULT] = "", [FAIL] = "", [SIZE] = "", [DELAY] = "" };
 	char *value;
+	int i;
 
 	if (parse_size(r, word))
 		return;
@@ -395,10 +399,9 @@ static void parse_word(struct rule *r, char *word)
 		if (sign < 0 && !(verbs[r->verb].can & (HAS_STATE | HAS_SOLICITED)))
 			give_up("%s: not with this verb", r->text);
 		set_fault(r, FAIL, sign * e);
-	} else if (!strcmp(word, "hang") && !value) {
-		set_fault(r, HANG, 0);
-	} else if (!strcmp(word, "crash") && !value) {
-		set_fault(r, CRASH, 0);
+	} else if (!value && (i = index_of(faults, KEEP + 1, word, strlen(word))) <= KEEP) {
+		set_fault(r, (enum fault)i, 0);
+		r->needs |= i == DROP ? CAN_DROP : i == KEEP ? CAN_KEEP : 0;
 	} else if (!strcmp(word, "short")) {
 		int s, can = verbs[r->verb].can & ~NOT_SHORT;
 		long by = value ? number(r->text, value) : 1;
@@ -408,14 +411,8 @@ static void parse_word(struct rule *r, char *word)
 				tell(r, s, LESSER, -by);
 		if (r->fault != SIZE)
 			give_up("%s: not with this verb", r->text);
-	} else if (!strcmp(word, "drop") && !value) {
-		set_fault(r, DROP, 0);
-		r->needs |= CAN_DROP;
 	} else if (!strcmp(word, "delay") && value) {
 		set_fault(r, DELAY, number(r->text, value));
-	} else if (!strcmp(word, "keep") && !value) {
-		set_fault(r, KEEP, 0);
-		r->needs |= CAN_KEEP;
 	} else if (!strcmp(word, "while") && value && *value) {
 		snprintf(r->keep, sizeof(r->keep), "%s", value);
 	} else if (!strcmp(word, "after") && value) {
@@ -664,6 +661,13 @@ static void *next(const char *name, const char *version)
 		return NULL;                                       \
 	}
 
+/* What a verb returns that fails with errno. */
+static int minus_one(const struct rule *r)
+{
+	errno = (int)r->value;
+	return -1;
+}
+
 /* What a verb returns that fails with an errno, or, with 0, without one. */
 static int failed(long value)
 {
@@ -844,10 +848,8 @@ int ibv_close_device(struct ibv_context *ctx)
 	struct context *c = context_of(ctx);
 	int ret;
 
-	if (rule) {
-		errno = (int)rule->value;
-		return -1;
-	}
+	if (rule)
+		return minus_one(rule);
 	/* Before its address can be that of another one. */
 	atomic_store_explicit(&c->ctx, NULL, memory_order_release);
 	ret = REAL(ibv_close_device, "IBVERBS_1.1")(ctx);
@@ -892,10 +894,8 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
 	const struct rule *rule = faulty(V_ibv_get_cq_event, NULL);
 	int ret;
 
-	if (rule && rule->fault == FAIL) {
-		errno = (int)rule->value;
-		return -1;
-	}
+	if (rule && rule->fault == FAIL)
+		return minus_one(rule);
 	for (;;) {
 		ret = REAL(ibv_get_cq_event, "IBVERBS_1.1")(channel, cq, cq_context);
 		if (ret || !rule)
@@ -910,20 +910,22 @@ void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int n)
 		REAL(ibv_ack_cq_events, "IBVERBS_1.1")(cq, n);
 }
 
+/* For each size of an object: what is asked of a verb, and what its caller is told. */
+#define ASK(s) call.asked[S_##s] = asked.s;
+#define CUT(s) size->s = cut(rule, S_##s, asked.s);
+#define TELL(s) size->s = told(rule, S_##s, asked.s, size->s, queried.s);
+#define TELL_AGAIN(s) size->s = told(rule, S_##s, size->s, size->s, size->s);
+
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
 {
 	const struct ibv_srq_attr asked = init->attr;
-	struct ibv_srq_attr queried;
+	struct ibv_srq_attr *size = &init->attr, queried;
 	struct call call = { 0 };
 	struct ibv_srq *srq;
 
-#define X(s) call.asked[S_##s] = asked.s;
-	SRQ_SIZES(X)
-#undef X
+	SRQ_SIZES(ASK)
 	OR_NULL(ibv_create_srq, &call);
-#define X(s) init->attr.s = cut(rule, S_##s, asked.s);
-	SRQ_SIZES(X)
-#undef X
+	SRQ_SIZES(CUT)
 	srq = REAL(ibv_create_srq, "IBVERBS_1.1")(pd, init);
 	if (!srq)
 		init->attr = asked;
@@ -931,22 +933,18 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init
 		return srq;
 	if (REAL(ibv_query_srq, "IBVERBS_1.1")(srq, &queried))
 		give_up("%s: the query fails", rule->text);
-#define X(s) init->attr.s = told(rule, S_##s, asked.s, init->attr.s, queried.s);
-	SRQ_SIZES(X)
-#undef X
+	SRQ_SIZES(TELL)
 	return srq;
 }
 
-int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
+int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *size)
 {
 	int ret;
 
 	OR_ERRNO(ibv_query_srq, NULL);
-	ret = REAL(ibv_query_srq, "IBVERBS_1.1")(srq, attr);
+	ret = REAL(ibv_query_srq, "IBVERBS_1.1")(srq, size);
 	if (!ret) {
-#define X(s) attr->s = told(rule, S_##s, attr->s, attr->s, attr->s);
-		SRQ_SIZES(X)
-#undef X
+		SRQ_SIZES(TELL_AGAIN)
 	}
 	return ret;
 }
@@ -954,28 +952,24 @@ int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
 	const struct ibv_qp_cap asked = init->cap;
+	struct ibv_qp_cap *size = &init->cap, queried;
 	struct call call = { .type = init->qp_type, .srq = init->srq };
-	struct ibv_qp_init_attr queried;
+	struct ibv_qp_init_attr ignored;
 	struct ibv_qp_attr attr;
 	struct ibv_qp *qp;
 
-#define X(s) call.asked[S_##s] = asked.s;
-	QP_SIZES(X)
-#undef X
+	QP_SIZES(ASK)
 	OR_NULL(ibv_create_qp, &call);
-#define X(s) init->cap.s = cut(rule, S_##s, asked.s);
-	QP_SIZES(X)
-#undef X
+	QP_SIZES(CUT)
 	qp = REAL(ibv_create_qp, "IBVERBS_1.1")(pd, init);
 	if (!qp)
 		init->cap = asked;
 	if (!qp || !rule)
 		return qp;
-	if (REAL(ibv_query_qp, "IBVERBS_1.1")(qp, &attr, IBV_QP_CAP, &queried))
+	if (REAL(ibv_query_qp, "IBVERBS_1.1")(qp, &attr, IBV_QP_CAP, &ignored))
 		give_up("%s: the query fails", rule->text);
-#define X(s) init->cap.s = told(rule, S_##s, asked.s, init->cap.s, queried.cap.s);
-	QP_SIZES(X)
-#undef X
+	queried = ignored.cap;
+	QP_SIZES(TELL)
 	return qp;
 }
 
@@ -987,11 +981,11 @@ int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct i
 	OR_ERRNO(ibv_query_qp, &call);
 	ret = REAL(ibv_query_qp, "IBVERBS_1.1")(qp, attr, mask, init);
 	if (!ret) {
-#define X(s)                                                                         \
-	attr->cap.s = told(rule, S_##s, attr->cap.s, attr->cap.s, attr->cap.s);      \
-	init->cap.s = told(rule, S_##s, init->cap.s, init->cap.s, init->cap.s);
-		QP_SIZES(X)
-#undef X
+		struct ibv_qp_cap *size = &attr->cap;
+
+		QP_SIZES(TELL_AGAIN)
+		size = &init->cap;
+		QP_SIZES(TELL_AGAIN)
 	}
 	return ret;
 }
