@@ -10,7 +10,7 @@ type AsyncEvent struct {
 	SRQ SRQ
 }
 
-// AsyncEventType is what an asynchronous event tells of (enum ibv_event_type).
+// AsyncEventType is the type of an asynchronous event (enum ibv_event_type).
 type AsyncEventType int
 
 // Some of the types, as enum ibv_event_type numbers them.

@@ -20,7 +20,7 @@ type DeviceAttr struct {
 // of each says that the device has no such thing, or does not tell.
 type ExtendedAttr struct {
 	// TimestampMask is the largest timestamp of a completion (completion_timestamp_mask),
-	// after which they begin anew at 0.
+	// after which they start again at 0.
 	TimestampMask uint64 `yaml:"completion_timestamp_mask"`
 	// CoreClock is how fast the clock of the timestamps runs, in kHz (hca_core_clock).
 	CoreClock uint64 `yaml:"hca_core_clock"`
@@ -110,7 +110,7 @@ type PortAttr struct {
 	LID       uint16
 	ActiveMTU int // bytes
 	PKeys     int // the length of the partition key table
-	// GRHRequired tells that each packet of the port needs a global route header
+	// GRHRequired is true if each packet of the port needs a global route header
 	// (IBV_QPF_GRH_REQUIRED).
 	GRHRequired bool
 }

@@ -22,7 +22,7 @@ var ErrTimeout = errors.New("deadline reached")
 var ErrUnacknowledged = errors.New("completion events not acknowledged")
 
 // ErrUnknownCQ is matched by the error of a wait for an event, or of a
-// [Device].Measure, that was told of an event for a CQ which the provider does not
+// [Device].Measure, that received an event for a CQ which the provider does not
 // know: one that was destroyed, or that never was. The event was taken and is not
 // acknowledged.
 var ErrUnknownCQ = errors.New("an event for a CQ that does not exist")
@@ -34,7 +34,7 @@ var ErrUnavailable = errors.New("provider not available")
 // NoErrno stands in for the errno of a verb that failed and set none, as some
 // providers do where they refuse without asking the kernel. It is above each
 // number that the kernel gives an errno, and is no other errno.
-const NoErrno syscall.Errno = 4095 //nolint:errname // an errno beside those of package syscall
+const NoErrno syscall.Errno = 4095 //nolint:errname // an errno that package syscall lacks
 
 // Error is the failure of one verb on one device. It is comparable to its
 // errno: errors.Is(err, syscall.EBUSY) holds for a destroy that was refused

@@ -7,7 +7,7 @@ import (
 
 // A Measurement says how [Device].Measure takes samples of how long a
 // completion needs to reach the process. All its objects are of the device that
-// measures, and nobody else uses them meanwhile.
+// measures. Nothing else may use them while it runs.
 //
 // One sample is: a receive is posted (if there is a Receiver), the CQ is armed
 // (if there is a Channel), Send is posted, and the completion is awaited: with a
@@ -31,7 +31,7 @@ type Measurement struct {
 	// CQ is where the measured completion arrives. It must be empty.
 	CQ CQ
 	// Other is where the sender's own completion arrives, which is taken after
-	// each sample, outside the measured time. Nil if there is none.
+	// each sample, outside the measured time. Nil means none.
 	Other CQ
 	// Channel is that of CQ. Nil for polling.
 	Channel CompChannel
@@ -59,9 +59,9 @@ type QPChange struct {
 }
 
 // Validate returns an error that says which of Samples, Warmup and Deadline no
-// measurement can have, and the range that can be used; nil if there is none. The
-// first that is wrong is told. The objects and work requests are for the device to
-// judge. Any Budget will do: what is used up before it begins takes no samples.
+// measurement can have, and the range that can be used, or nil. The
+// first wrong one is reported. The device checks the objects and work requests.
+// Any Budget will do: one that is used up before it begins takes no samples.
 func (m Measurement) Validate() error {
 	switch left := MaxSamples - m.Samples; {
 	case m.Samples < 1 || m.Samples > MaxSamples:
@@ -129,7 +129,7 @@ func (s Stop) String() string {
 // MaxMissed is how many events of a measurement may be missed before it ends.
 const MaxMissed = 3
 
-// MaxSamples is the most samples, warm-up included, that a measurement takes.
+// MaxSamples limits the samples of a measurement, warm-up included.
 const MaxSamples = 1 << 14
 
 // Memory is what an object costs a process, in bytes: address space (VmSize), and memory that

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LocksFreely tells whether this process may lock more memory than RLIMIT_MEMLOCK says: it
+// LocksFreely reports whether this process may lock more memory than RLIMIT_MEMLOCK says: it
 // has CAP_IPC_LOCK (capabilities(7)), and not only in a user namespace of its own, which is
 // not what the kernel asks for (ib_umem_get).
 func LocksFreely() bool {

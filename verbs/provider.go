@@ -39,7 +39,7 @@ type Device interface {
 	CreateCompChannel() (CompChannel, error)
 	// CreateCQ creates a completion queue (ibv_create_cq, or, with Fields,
 	// ibv_create_cq_ex). Not every device has the latter; those that have not, or not with
-	// these fields, fail with an error of which IsNotSupported holds.
+	// these fields, fail with an error that IsNotSupported matches.
 	CreateCQ(CQInitAttr) (CQ, error)
 	// AsyncEvent waits up to the given time for an asynchronous event of the device
 	// (ibv_get_async_event, called only once its file descriptor is readable), and
@@ -71,7 +71,7 @@ type PD interface {
 	// CreateSRQ creates a shared receive queue (ibv_create_srq).
 	CreateSRQ(SRQAttr) (SRQ, error)
 	// CreateQP creates a queue pair (ibv_create_qp). One of the type SRD is created by
-	// efadv_create_qp_ex, and told of as ibv_create_qp.
+	// efadv_create_qp_ex, and traced as ibv_create_qp.
 	CreateQP(QPInitAttr) (QP, error)
 	// Close deallocates the protection domain (ibv_dealloc_pd). The device
 	// refuses it with EBUSY while objects of the domain exist.
@@ -119,7 +119,7 @@ type CQEvent struct {
 
 // CQInitAttr says which CQ to create.
 type CQInitAttr struct {
-	// Entries is the least number of completions that the CQ must hold (cqe).
+	// Entries is the minimum number of completions that the CQ must hold (cqe).
 	Entries int
 	// Context is given back with each event (cq_context).
 	Context uint64
@@ -138,12 +138,12 @@ type CQ interface {
 	// Entries returns the number of completions that the CQ can hold, as the
 	// device gave it.
 	Entries() int
-	// Resize asks for room for at least so many completions (ibv_resize_cq). What
+	// Resize asks for room for at least that many completions (ibv_resize_cq). What
 	// the CQ has then is in Entries. Not every device can; those that cannot fail
-	// with an error of which IsNotSupported holds.
+	// with an error that IsNotSupported matches.
 	Resize(entries int) error
 	// Poll takes up to n completions, without waiting (ibv_poll_cq; of an extended CQ
-	// ibv_start_poll, ibv_next_poll and ibv_end_poll, told of as ibv_start_poll). What an
+	// ibv_start_poll, ibv_next_poll and ibv_end_poll, traced as ibv_start_poll). What an
 	// extended CQ was not created with is left 0.
 	Poll(n int) ([]WC, error)
 	// ReqNotify asks for one event at the next completion, or at the next

@@ -26,7 +26,7 @@ func (t QPType) String() string {
 	return name(int(t), "none", "RC", "UC", "UD", "RAW_PACKET", "SRD")
 }
 
-// IsDatagram tells whether each send names its destination, by an address handle.
+// IsDatagram reports whether each send names its destination, by an address handle.
 func (t QPType) IsDatagram() bool { return t == UD || t == SRD }
 
 // Label returns the type as a metric's label has it: rc, uc, ud, raw_packet, srd.

@@ -65,7 +65,7 @@ func Verbs() []Verb {
 	}
 }
 
-// A Tracer is told of each verb before and after a provider calls it. A process
+// A Tracer sees each verb before and after a provider calls it. A process
 // that hangs or dies inside a verb has thus named it. Its methods are called one after
 // the other, from the goroutine that calls the verb; of a verb that hangs in
 // [Device].Measure, Begin is called from another one meanwhile.

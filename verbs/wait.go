@@ -10,7 +10,7 @@ const waitShares = 10
 
 // A Wait bounds how long something is waited for. A host that stands still, as a
 // virtual machine does while it is moved, does not use it up: whatever time passes
-// between two questions for what is left counts as a tenth of the whole at most. So
+// between two calls of Left counts as a tenth of the whole at most. So
 // what came meanwhile is found, and what could not come is waited for. It is for one
 // goroutine.
 type Wait struct {
@@ -23,7 +23,7 @@ func NewWait(length time.Duration) *Wait {
 	return &Wait{left: length, share: max(1, length/waitShares), asked: time.Now()}
 }
 
-// Left returns what is left of the wait. It is asked before each look: that after which
+// Left returns the rest of the wait. It is asked before each look: that after which
 // nothing was left is the last.
 func (w *Wait) Left() time.Duration {
 	now := time.Now()

@@ -22,7 +22,7 @@ type device struct {
 	tracer verbs.Tracer
 	ctx    *C.struct_ibv_context
 	// library is the file of the library that serves the device; empty if that cannot
-	// be told.
+	// be read.
 	library string
 
 	live  int    // objects

@@ -2,7 +2,7 @@
 // the only package of the module that contains C.
 //
 // libibverbs is linked dynamically, because its providers are plug-ins of the
-// system's release. Where cgo is off, the package builds all the same and its
+// system's release. Where cgo is off, the package still builds, and its
 // provider answers every call with an error that matches verbs.ErrUnavailable.
 //
 // A process that holds objects of a device can keep the device from being

@@ -55,7 +55,7 @@ func measured(number uint64) (v verbs.Verb, ok bool) {
 const longest = 365 * 24 * time.Hour
 
 // Measure implements verbs.Device. The whole measurement is one call of C, in a
-// thread of its own. A measurement that cannot be taken is told as the failure of
+// thread of its own. A measurement that cannot be taken is reported as the failure of
 // ibv_post_send.
 func (d *device) Measure(m verbs.Measurement) (verbs.Samples, error) {
 	t, used, err := d.measurement(m)
@@ -133,8 +133,8 @@ func (d *device) measureError(s *C.struct_shim_samples) error {
 	if !ok {
 		return fmt.Errorf("wait for an event of %s: %w", d.name, errno)
 	}
-	// What goes well in a measurement is told by its figures alone; a failure is told
-	// like any other, but for its duration, which nobody clocked.
+	// The tracer sees no verb of a measurement that goes well. A failure is traced
+	// like any other, without a duration, which was not measured.
 	d.tracer.Begin(v)
 	d.tracer.End(verbs.Call{Verb: v, Errno: errno})
 	return &verbs.Error{Verb: v, Device: d.name, Errno: errno}
@@ -247,7 +247,7 @@ func (d *device) watched(limit time.Duration, f func(in *uint64)) {
 
 // watch begins to look at the word after a time, and then looks at it at
 // intervals, until it is done. A verb that was called before one look and has not
-// returned at the next hangs: the tracer is told that it began, once. That is why
+// returned at the next hangs: the tracer sees it begin, once. That is why
 // a process that was merely suspended accuses none.
 func watch(tracer verbs.Tracer, in *uint64, after, interval time.Duration, done <-chan struct{}) {
 	timer := time.NewTimer(after)

@@ -86,7 +86,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestUnknownCQ tests what is told of an event that names no CQ of the device.
+// TestUnknownCQ verifies the error for an event that names no CQ of the device.
 func TestUnknownCQ(t *testing.T) {
 	err := (&device{name: "rxe0"}).unknownCQ()
 	if !errors.Is(err, verbs.ErrUnknownCQ) {

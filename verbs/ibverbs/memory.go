@@ -16,7 +16,7 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// Cost implements verbs.Device with what the kernel says of the process right before
+// Cost implements verbs.Device with the kernel's figures of the process right before
 // and right after each verb.
 func (d *device) Cost(create func()) (verbs.Memory, error) {
 	if err := d.use(); err != nil {
@@ -42,7 +42,7 @@ type meter struct {
 	err   error // the first
 }
 
-// newMeter opens what the kernel says of this process. The caller closes the meter.
+// newMeter opens the kernel's figures of this process. The caller closes the meter.
 func newMeter() (*meter, error) {
 	self, err := procfs.Self()
 	if err != nil {
@@ -90,7 +90,7 @@ func (m *meter) locked() (uint64, error) {
 	return status.VmPin, nil
 }
 
-// addressSpace returns the bytes of address space that a statm tells, of which n bytes
+// addressSpace returns the bytes of address space in a statm. The first n bytes of it
 // were read until the error, which is io.EOF unless it could not be read.
 func addressSpace(statm []byte, n int, err error) (uint64, error) {
 	if err != nil && !errors.Is(err, io.EOF) {

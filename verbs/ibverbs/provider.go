@@ -20,7 +20,7 @@ type provider struct {
 	tracer verbs.Tracer
 }
 
-// New returns the provider of the host's RDMA devices. The tracer is told of
+// New returns the provider of the host's RDMA devices. The tracer sees
 // every verb; it may be nil.
 func New(tracer verbs.Tracer) verbs.Provider {
 	if tracer == nil {

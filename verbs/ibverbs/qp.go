@@ -96,7 +96,7 @@ func (p *pd) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	return q, nil
 }
 
-// isEFA tells whether a library of this file is that of efa: libefa-rdmav34.so, or what
+// isEFA reports whether a library of this file is that of efa: libefa-rdmav34.so, or what
 // that is a link to, libefa.so.1.
 func isEFA(library string) bool {
 	rest, ok := strings.CutPrefix(filepath.Base(library), "libefa")
@@ -217,7 +217,7 @@ func sgeList(sges []verbs.SGE) (*C.struct_ibv_sge, C.int) {
 	return &list[0], C.int(len(list))
 }
 
-// convertSend returns a send work request as C has it, without its
+// convertSend returns a send work request for C, without its
 // scatter/gather elements, and the address handle that it needs; nil if none.
 func (q *qp) convertSend(wr verbs.SendWR) (C.struct_shim_send, *ah, error) {
 	c := C.struct_shim_send{

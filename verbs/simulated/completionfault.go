@@ -86,8 +86,7 @@ func (h *hardware) armed(q *cq) {
 	}
 }
 
-// newestOther returns the newest other object of the same device context that suits; nil if
-// there is none.
+// newestOther returns the newest other object of the same device context that suits, or nil.
 func newestOther[T interface {
 	comparable
 	base() *object

@@ -19,7 +19,7 @@ func (h *hardware) execute(q *qp, w sendWork) {
 	switch {
 	case !ok:
 		status = verbs.WCLocProtErr
-	case q.typ != verbs.RawPacket: // raw packets reach nobody
+	case q.typ != verbs.RawPacket: // raw packets reach no receiver
 		status, broken = h.deliver(q, w, data)
 	}
 	q.finishSend(w, status)

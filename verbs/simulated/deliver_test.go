@@ -160,7 +160,7 @@ func TestOverflow(t *testing.T) {
 
 func TestUnreliable(t *testing.T) {
 	_, _, a, b := connected(t, verbs.UC, nil)
-	ok(t, a.PostSend(send(a))) // nobody is ready: lost
+	ok(t, a.PostSend(send(a))) // no receive is posted: lost
 	one(t, a.send, verbs.WCSuccess)
 	ok(t, b.PostRecv(recv(b)))
 	long := send(a)
@@ -220,8 +220,8 @@ func TestPortDown(t *testing.T) {
 	none(t, b.recv)
 }
 
-// TestReliableDatagrams has SRD queue pairs: whatever becomes of a send, the sender is
-// told, and goes on.
+// TestReliableDatagrams verifies that the sender of an SRD message gets a completion,
+// and goes on.
 func TestReliableDatagrams(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -232,7 +232,7 @@ func TestReliableDatagrams(t *testing.T) {
 	}{
 		{"arrives", nil, 8, verbs.WCSuccess, verbs.WCSuccess},
 		{"wrong queue key", func(wr *verbs.SendWR, _ *verbs.AHAttr) { wr.RemoteQKey++ }, 8, verbs.WCRetryExc, -1},
-		{"to nobody", func(wr *verbs.SendWR, _ *verbs.AHAttr) { wr.RemoteQPN += 100 }, 8, verbs.WCRetryExc, -1},
+		{"to no queue pair", func(wr *verbs.SendWR, _ *verbs.AHAttr) { wr.RemoteQPN += 100 }, 8, verbs.WCRetryExc, -1},
 		{"to another port", func(_ *verbs.SendWR, to *verbs.AHAttr) { to.DGID[15]++ }, 8, verbs.WCRetryExc, -1},
 		{"without a receive", nil, -1, verbs.WCRNRRetryExc, -1},
 		{"does not fit", nil, 7, verbs.WCRemInvReq, verbs.WCLocLenErr},

@@ -280,7 +280,7 @@ func runChild(ctx context.Context, t *testing.T, fault simulated.Fault, each fun
 	return lines, cmd.ProcessState
 }
 
-// TestChildren has a child of which a verb aborts the process, or hangs until it is killed.
+// TestChildren has a verb abort a child process, or hang until the child is killed.
 func TestChildren(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

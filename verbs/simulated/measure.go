@@ -112,7 +112,7 @@ func (r *measuring) change(attr verbs.QPAttr, mask verbs.QPAttrMask) error {
 	return r.hw.quietly(verbs.ModifyQP, q.changing(attr, mask), func(int) *failure { return q.modify(attr, mask) })
 }
 
-// tidy takes the events for which nobody waits, and checks the budget, which began at start.
+// tidy takes the events that no sample waits for, and checks the budget, which began at start.
 func (r *measuring) tidy(start time.Time) error {
 	for {
 		if time.Since(start)+max(0, r.pendingDelay) >= r.Budget {
@@ -288,7 +288,7 @@ func (r *measuring) overdue(number uint64, astray bool) (*verbs.WC, error) {
 }
 
 // completion polls a CQ at least once, until it has the completion of a sample or the
-// deadline has come. It drops completions of earlier samples. Nil if there is none.
+// deadline has come. It drops completions of earlier samples. Nil means that none came.
 func (r *measuring) completion(q *cq, number uint64, deadline time.Time) (*verbs.WC, error) {
 	for {
 		// What was in the CQ at the deadline is still seen.

@@ -339,7 +339,7 @@ func TestMeasureVerbFails(t *testing.T) {
 			if !slices.Equal(got.Latency, repeated(2, notified)) || len(got.Arm) != 2 {
 				t.Errorf("found %+v, want two samples", got)
 			}
-			// The tracer is told of the verb that failed, and of no other.
+			// The tracer sees the verb that failed, and no other.
 			if told := tracer.ended[before:]; len(told) != 1 || told[0].Verb != verb || told[0].Errno != syscall.EIO {
 				t.Errorf("traced %+v, want one failure of %s", told, verb)
 			}

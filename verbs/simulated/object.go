@@ -148,7 +148,7 @@ type ah struct {
 func (p *pd) CreateAH(attr verbs.AHAttr) (verbs.AH, error) {
 	a := &ah{object: object{kind: kindAH, dev: p.dev}, attr: attr}
 	return create[verbs.AH](&p.object, verbs.CreateAH, Call{}.by(attr), a, func(int) *failure {
-		if p.dev.attr.Limits.MaxAH > 0 { // else there are none, which admits reports
+		if p.dev.attr.Limits.MaxAH > 0 { // without address handles, admit refuses
 			if f := p.dev.address(attr); f != nil {
 				return f
 			}

@@ -38,7 +38,7 @@ func newBench(t *testing.T, cfg Config) *bench {
 	return b
 }
 
-// clear closes what is still open, newest first, and judges the record.
+// clear closes what is still open, newest first, and checks the record.
 func (b *bench) clear() {
 	b.t.Helper()
 	for _, h := range slices.Backward(b.handles) {
@@ -139,7 +139,7 @@ func (b *bench) call(device string, verb verbs.Verb, method func() error) error 
 	calls := b.rec.since(mark, verb)
 	if err == nil {
 		if len(calls) == 0 {
-			b.t.Errorf("%s succeeded, but the tracer was not told of it", verb)
+			b.t.Errorf("%s succeeded, but the tracer did not see it", verb)
 		}
 		for _, c := range calls {
 			if c.Errno != 0 {

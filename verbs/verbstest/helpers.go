@@ -210,7 +210,7 @@ func (d *device) mustFail(q *qp, typ verbs.QPType) {
 	q.mustModify(verbs.ToError())
 }
 
-// connects tells whether a QP of the device can be connected without a manager.
+// connects reports whether a QP of the device can be connected without a manager.
 func (d *device) connects() bool {
 	return d.b.cfg.PortActive && d.raw.Transport() != verbs.TransportIWARP
 }

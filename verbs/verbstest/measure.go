@@ -96,8 +96,8 @@ func (d *device) mustMeasure(m verbs.Measurement) verbs.Samples {
 	return must(d.Measure(m))(d.b.t, "Measure")
 }
 
-// messages returns a measurement of messages from one peer to the other, each of
-// which has 8 bytes.
+// messages returns a measurement of messages of 8 bytes from one peer to the
+// other.
 func messages(from, to *peer) verbs.Measurement {
 	return verbs.Measurement{
 		Sender: from.qp, Send: verbs.SendWR{
@@ -155,7 +155,7 @@ func (c *cq) wantNothingLeft(ch *channel) {
 }
 
 // measure tests measurements: what is counted, when they end, and what they leave
-// behind. How long anything takes is not judged.
+// behind. It asserts no durations.
 func (s *suite) measure(t *testing.T) {
 	for _, part := range []func(*testing.T){
 		s.measureMessages, s.measureFlushes, s.measureEnds, s.measureGoneWrong, s.measureArguments, s.measureClosed,
@@ -192,7 +192,7 @@ func (s *suite) measureMessages(t *testing.T) {
 	loopback("no data", func(m *verbs.Measurement) { m.Send.SGEs, m.Recv.SGEs = nil, nil })
 	loopback("unsignalled", func(m *verbs.Measurement) {
 		m.Send.Flags, m.Other = 0, nil
-		m.Samples = 4 // no completion tells that the send queue has room
+		m.Samples = 4 // without completions, room in the send queue is unknown
 	})
 	s.run(t, "datagrams", func(t *testing.T, d *device) {
 		s.requireType(t, verbs.UD)

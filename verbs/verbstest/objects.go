@@ -103,7 +103,7 @@ func (d *device) AsyncEvent(timeout time.Duration) (verbs.AsyncEvent, error) {
 	return observe(d.b, d.device, verbs.GetAsyncEvent, func() (verbs.AsyncEvent, error) { return d.raw.AsyncEvent(timeout) })
 }
 
-// Measure checks, beside the form of the error, what holds of every result. It
+// Measure checks the form of the error and what holds of every result. It
 // must return in time, and tell the tracer of nothing.
 func (d *device) Measure(m verbs.Measurement) (verbs.Samples, error) {
 	d.b.t.Helper()
@@ -122,7 +122,7 @@ func (d *device) Measure(m verbs.Measurement) (verbs.Samples, error) {
 		}
 	}
 	if in := d.b.rec.inside(); in != "no verb" {
-		d.b.t.Errorf("Measure: the tracer was told that %s began", in)
+		d.b.t.Errorf("Measure: the tracer saw %s begin", in)
 	}
 	if limit := max(m.Budget, 0) + 3*max(m.Deadline, 0) + soon; took > limit {
 		d.b.t.Errorf("Measure took %v, want no more than %v", took, limit)

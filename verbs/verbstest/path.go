@@ -8,7 +8,7 @@ type path struct {
 	mtu int
 }
 
-// path returns the way from port 1 back to it, or why there is none.
+// path returns the way from port 1 back to it, or an error that says why it has none.
 func (d *device) path() (path, error) {
 	d.b.t.Helper()
 	port, err := d.QueryPort(1)

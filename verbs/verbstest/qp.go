@@ -42,7 +42,7 @@ func (s *suite) qpCreation(t *testing.T, typ verbs.QPType) {
 		for range 4 {
 			q := p.mustQP(typ, send, recv)
 			if n := q.raw.Number(); n == 0 || n >= 1<<24 || numbers[n] {
-				t.Errorf("Number = %d beside %v: want one of 24 bits of its own", n, numbers)
+				t.Errorf("Number = %d, others %v: want one of 24 bits of its own", n, numbers)
 			}
 			numbers[q.raw.Number()] = true
 			if got := q.raw.Type(); got != typ {

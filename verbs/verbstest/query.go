@@ -11,7 +11,7 @@ import (
 
 var guidFormat = regexp.MustCompile(`^[0-9a-f]{4}(:[0-9a-f]{4}){3}$`)
 
-// query tests what a device says of itself.
+// query tests the attributes of a device.
 func (s *suite) query(t *testing.T) {
 	s.run(t, "device", func(t *testing.T, d *device) {
 		attr := must(d.Query())(t, "Query")
@@ -187,7 +187,7 @@ func (s *suite) query(t *testing.T) {
 		}
 		d.mustCQ(entries, nil, 0).mustClose()
 		if m := cost(func() {}); m != (verbs.Memory{}) {
-			t.Errorf("no verb costs %+v, after one that nobody asked about", m)
+			t.Errorf("no verb costs %+v, after one that was not measured", m)
 		}
 	})
 }

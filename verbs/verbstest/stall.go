@@ -6,7 +6,7 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// Stalled is a CQ for tests of those who wait, of which Poll alone can be called: the
+// Stalled is a CQ for tests of code that waits. Only Poll can be called: the
 // host stands still for an hour after the first look at it, and the second finds a
 // completion. It is for one goroutine.
 type Stalled struct {

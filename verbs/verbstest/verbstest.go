@@ -2,13 +2,13 @@
 // package verbs must pass: the binding of the system's libibverbs as well as
 // the simulated devices.
 //
-// The suite judges what the interfaces of package verbs promise: lifetimes,
-// errors, tracing, bounded waits, what an argument becomes. It does not judge
+// The suite checks what the interfaces of package verbs promise: lifetimes,
+// errors, tracing, bounded waits, what an argument becomes. It does not check
 // whether a driver obeys its manual: where drivers differ, either answer is
 // accepted as long as it is coherent, which means an error that names verb,
 // device and errno, or an object that can be used and closed.
 //
-// Beside it there is a CQ for tests of those who wait ([Stalled]).
+// [Stalled] is a CQ for tests of code that waits.
 package verbstest
 
 import (

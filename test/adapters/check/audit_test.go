@@ -17,7 +17,7 @@ import (
 var printed = flag.String("check.print", "", "print what files of testdata must be, each behind a line with its name: all, or those that this version of rdma-core has for itself")
 
 // TestAudit has the exporter audit every paper adapter of the machine, and compares
-// what it says of each with what the adapter's library and kernel driver make a correct
+// its report on each with what the adapter's library and kernel driver make a correct
 // answer: the files of testdata.
 func TestAudit(t *testing.T) {
 	list := adapters(t)
@@ -54,7 +54,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// expected returns the file that has what must be said of an adapter, and the one for the
+// expected returns the file with the expected report on an adapter, and the one for the
 // machine's version of rdma-core alone, which is the first one if it is there.
 func expected(t testing.TB, spec string) (file, own string) {
 	t.Helper()

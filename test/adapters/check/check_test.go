@@ -46,7 +46,7 @@ func (a adapter) of() string {
 	return vendor
 }
 
-// is tells whether an adapter was made with an option.
+// is reports whether an adapter was made with an option.
 func (a adapter) is(option string) bool {
 	_, options, _ := strings.Cut(a.spec, "-")
 	return strings.Contains("-"+options+"-", "-"+option+"-")

@@ -40,7 +40,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// sight is what the exporter said of one adapter.
+// sight is the exporter's report on one adapter.
 type sight struct {
 	file, driver, run         string
 	skipped                   []string
@@ -66,7 +66,7 @@ func seen(t testing.TB) []sight {
 	return all
 }
 
-// sightOf reads what the exporter said of one adapter.
+// sightOf parses the report on one adapter.
 func sightOf(name, text string) sight {
 	s, probe := sight{file: name}, ""
 	for line := range strings.Lines(text) {

@@ -51,7 +51,7 @@ func closed[T interface{ Close() error }](t testing.TB, object T) T {
 
 // TestSRD has the exporter probe SRD queue pairs on each adapter of efa. Then it has this
 // process hold some, sends a message from one to another, and looks for them in the
-// kernel's tables and in what the exporter says of this process. The libraries of other adapters are not asked for one.
+// kernel's tables and in the exporter's inventory of this process. The libraries of other adapters are not asked for one.
 func TestSRD(t *testing.T) {
 	for _, a := range adapters(t) {
 		t.Run(a.spec, func(t *testing.T) {
@@ -105,7 +105,7 @@ func holdSRD(t *testing.T, a adapter, d verbs.Device, pd verbs.PD, q verbs.CQ) {
 		t.Errorf("the exporter probed SRD queue pairs of the sizes %v and inline data of %v bytes", sizes, inline)
 	}
 	if left := queuePairs(t, a); left != before {
-		t.Errorf("a probe left queue pairs: the kernel tells of %+v, and told of %+v before", left, before)
+		t.Errorf("a probe left queue pairs: the kernel lists %+v, and listed %+v before", left, before)
 	}
 	const more = 3
 	var list []verbs.QP
@@ -127,10 +127,10 @@ func holdSRD(t *testing.T, a adapter, d verbs.Device, pd verbs.PD, q verbs.CQ) {
 	}
 	talk(t, d, pd, q, list[0], list[1])
 
-	// The table and its count tell of each, once.
+	// The table and its count have each of them once.
 	want := tracked{counted: before.counted + more, listed: before.listed + more, own: more}
 	if after := queuePairs(t, a); after != want || after.counted != after.listed {
-		t.Errorf("with %d SRD queue pairs more the kernel tells of %+v, and told of %+v before", more, after, before)
+		t.Errorf("with %d SRD queue pairs more the kernel lists %+v, and listed %+v before", more, after, before)
 	}
 	if n := heldHere(t, a); n != more {
 		t.Errorf("this process holds %d queue pairs, and %d as the exporter says", more, n)
@@ -170,7 +170,7 @@ func talk(t *testing.T, d verbs.Device, pd verbs.PD, q verbs.CQ, from, to verbs.
 	}
 }
 
-// tracked is what the kernel tells of the queue pairs of a device: how many there are,
+// tracked describes the kernel's table of the queue pairs of a device: how many there are,
 // how many rows its table has, and how many rows are SRD queue pairs of this process.
 type tracked struct{ counted, listed, own int }
 

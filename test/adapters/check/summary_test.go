@@ -15,7 +15,7 @@ import (
 	"rdma_exporter/test/running"
 )
 
-// audit has the exporter audit its devices, and returns what it says of each.
+// audit has the exporter audit its devices, and returns its report on each.
 func audit(t *testing.T, flags ...string) ([]api.Device, error) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer

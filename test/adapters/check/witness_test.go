@@ -104,7 +104,7 @@ func TestWitness(t *testing.T) {
 	}
 }
 
-// pair runs a program twice, as server and as client, and tells whether they talked. They
+// pair runs a program twice, as server and as client, and reports whether they talked. They
 // get less time if they are to fail.
 func pair(t *testing.T, fails bool, program string, args []string) bool {
 	t.Helper()

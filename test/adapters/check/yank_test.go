@@ -11,7 +11,7 @@ import (
 )
 
 // TestYank takes the network device away that the adapters' ports are on, while somebody
-// has them open: they go with it, and nobody waits for them. It is the last test, for
+// has them open: they go with it, and nothing waits for them. It is the last test, for
 // which its file is named so: nothing is left for another one.
 func TestYank(t *testing.T) {
 	list := adapters(t)

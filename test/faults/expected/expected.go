@@ -1,4 +1,4 @@
-// Package expected says what comes of a run of the probes in which one verb misbehaves, on
+// Package expected says how a run of the probes ends in which one verb misbehaves, on
 // a device like sim_rxe0 or one of Soft-RoCE with an active port. The tests of the probes,
 // of the built exporter and of real devices hold to it what each of them sees.
 package expected
@@ -9,27 +9,27 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// A Verb says what comes of it when a verb misbehaves. What is not said is the rule: if
+// A Verb describes the effect of a verb that misbehaves. Where it says nothing, if
 // each call of a verb fails, then the probes that call it fail, and no other.
 type Verb struct {
 	Verb verbs.Verb
 	// Probes are those that call the verb, in their order. If it fails once, the first
 	// of them fails; a destruction is repeated, so that none does.
 	Probes []string
-	// Whole tells that the run needs the verb beside its probes: it fails too. Alone
-	// tells that without it no probe is run, and Last that it is called when all have been.
+	// Whole is true if the run itself needs the verb: it fails too. Alone
+	// is true if without it no probe is run, and Last if it is called after all of them.
 	Whole, Alone, Last bool
 	// Object is the type of what the verb destroys, and Holds are the types of what
 	// cannot be destroyed either while it is there, with their verbs.
 	Object string
 	Holds  map[string]verbs.Verb
-	// Silent tells that the verb of libibverbs returns nothing. On simulated devices it
+	// Silent is true if the verb of libibverbs returns nothing. On simulated devices it
 	// fails, leaves objects of these types, and drags calls of these verbs along.
 	Silent bool
 	Leaves []string
 	Drags  []verbs.Verb
 	// Short are the metrics that tell less if the verb gives less than it was asked for;
-	// nil if it gives no sizes. ShortFails tells that its first probe fails then.
+	// nil if it gives no sizes. ShortFails is true if its first probe fails then.
 	Short      []string
 	ShortFails bool
 	// Batched is how many calls come before those of a measurement in one batch; 0 if
@@ -39,16 +39,16 @@ type Verb struct {
 	// The rest is about verbs that the device does not offer (EOPNOTSUPP), or the process
 	// may not call (EPERM).
 
-	// subjects of the first probe are skipped in either case. Partial tells that this
+	// subjects of the first probe are skipped in either case. Partial is true if this
 	// leaves something of it, and search that the probe takes such a refusal for an
 	// answer, not for a failed call.
 	subjects        []string
 	partial, search bool
 	// lacking are the probes and subjects that are skipped if it is not offered, and
-	// emptied the probes of which that leaves nothing.
+	// emptied the probes that have nothing left then.
 	lacking map[string][]string
 	emptied []string
-	// vital tells that nothing can be probed on a device that does not offer it.
+	// vital is true if nothing can be probed on a device that does not offer it.
 	vital bool
 	// measured are the measurements that are skipped, while the others go on; nil if the
 	// probe notification fails then, too. Denied are those skipped with EPERM, if they
@@ -110,7 +110,7 @@ func Verbs() []Verb {
 			lacking: map[string][]string{"comp_channel": {"cq"}}, measured: asleep(),
 		},
 		{Verb: verbs.GetCQEvent, Probes: measuring, Batched: 1, measured: asleep()},
-		// A CQ of which an event was not acknowledged would never be destroyed.
+		// A CQ with an unacknowledged event would never be destroyed.
 		{
 			Verb: verbs.AckCQEvents, Probes: measuring, Batched: 1, Silent: true,
 			Leaves: []string{"cq", "comp_channel"}, Drags: []verbs.Verb{verbs.DestroyCompChannel},
@@ -136,7 +136,7 @@ func Verbs() []Verb {
 			ShortFails: true,
 			subjects:   []string{"rc", "uc", "ud", "raw_packet"}, search: true, measured: measurements(),
 		},
-		// What ibv_query_qp says of sizes is not shown.
+		// Sizes from ibv_query_qp are not shown.
 		{
 			Verb: verbs.QueryQP, Probes: []string{"qp"}, Short: []string{},
 			lacking: map[string][]string{"qp": {"rc small", "uc small", "ud small", "raw_packet"}},
@@ -163,7 +163,7 @@ func Verbs() []Verb {
 // A Run is what is seen of a run. The lists are sorted, those of probes in their order.
 type Run struct {
 	Outcome string
-	// Failed are the probes that failed, and Unjudged those of which nothing is said.
+	// Failed are the probes that failed, and Unjudged those without a result.
 	Failed, Unjudged []string
 	// Failures are the verbs and errnos of failed calls, and Undestroyed the types and
 	// errnos of objects left.
@@ -235,7 +235,7 @@ func (v Verb) Always(errno string) Run {
 	return r.sorted()
 }
 
-// skip says what comes of it that the device does not offer, or the process may not do,
+// skip sets the effect if the device does not offer, or the process may not do,
 // what the verb does.
 func (v Verb) skip(r *Run, errno string) {
 	r.Skipped = make(map[string][]string)
@@ -279,7 +279,7 @@ func (v Verb) skip(r *Run, errno string) {
 }
 
 // Ended is the run that ends within the verb. Only the probes before the first one that
-// calls it are judged.
+// calls it have a result.
 func (v Verb) Ended(outcome string) Run {
 	r := Run{Outcome: outcome, Unjudged: Probes(), Abort: v.Verb}
 	switch {
