@@ -68,7 +68,7 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 	// A collection in the middle of a run would move what the probes measure. A
 	// run allocates little; if it does not, memory is still bounded.
 	debug.SetGCPercent(-1)
-	debug.SetMemoryLimit(64 << 20)
+	debug.SetMemoryLimit(childMemory)
 
 	in, err := readInput(o, std.in)
 	if err != nil {

@@ -85,27 +85,6 @@ func TestHardwareChild(t *testing.T) {
 	}
 }
 
-// What has been read when the time is up is told, however late anybody looks.
-func TestGather(t *testing.T) {
-	t.Parallel()
-	const devices = 64
-	results, over := make(chan finished, devices), make(chan time.Time, 1)
-	for i := range devices {
-		results <- finished{device: i}
-	}
-	over <- time.Time{}
-	taken := 0
-	gather(results, over, devices+1, func(r finished) {
-		if r.device != taken {
-			t.Errorf("device %d after %d others", r.device, taken)
-		}
-		taken++
-	})
-	if taken != devices {
-		t.Errorf("%d of %d were taken", taken, devices)
-	}
-}
-
 // A device for which there was no time has not failed, and hangs in nothing.
 func TestHardwareIsLate(t *testing.T) {
 	t.Parallel()
@@ -151,10 +130,10 @@ func TestHardwareOfTrees(t *testing.T) {
 	}
 }
 
-// Called by hand it says what it is for.
 func TestHardwareByHand(t *testing.T) {
 	t.Parallel()
-	if err := readHardware(t.Context(), newOptions(), stdio{in: strings.NewReader(""), out: new(bytes.Buffer)}); err == nil || !strings.Contains(err.Error(), "for the exporter itself") {
-		t.Errorf("%v", err)
+	err := readHardware(t.Context(), newOptions(), stdio{in: strings.NewReader(""), out: new(bytes.Buffer)})
+	if err == nil || !strings.Contains(err.Error(), "for the exporter itself") {
+		t.Error(err)
 	}
 }

@@ -22,14 +22,13 @@ const (
 	// inventoryNice is how much a child of the inventory, or of the hardware, gives way to
 	// others on its processor, the probes among them.
 	inventoryNice = 10
-	// inventoryMemory is the memory, in bytes, from which on its garbage is collected at
-	// any price.
-	inventoryMemory = 64 << 20
+	// childMemory is the memory, in bytes, from which on a child collects garbage at any price.
+	childMemory = 64 << 20
 )
 
 // takeInventory is the command inventory.
 func takeInventory(ctx context.Context, o *options, std stdio) error {
-	debug.SetMemoryLimit(inventoryMemory)
+	debug.SetMemoryLimit(childMemory)
 	giveWay(false)
 	in, err := readInput(o, std.in)
 	if err != nil {
