@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
-	"github.com/prometheus/client_golang/prometheus"
 	versioncollector "github.com/prometheus/client_golang/prometheus/collectors/version"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/version"
@@ -26,18 +26,14 @@ import (
 	"rdma_exporter/internal/text"
 )
 
-// The formats of a report.
 const (
 	formatText       = "text"
 	formatJSON       = "json"
 	formatPrometheus = "prometheus"
-)
 
-// Exit statuses of the command audit.
-const (
-	// exitFindings: there are findings as severe as --fail-on says, or worse.
+	// exitFindings means that there are findings as severe as --fail-on, or worse.
 	exitFindings = 1
-	// exitNoAudit: the devices could not be audited, or nobody be told.
+	// exitNoAudit means that the devices could not be audited, or the report not be written.
 	exitNoAudit = 2
 )
 
@@ -76,14 +72,14 @@ const (
 // runAudit is the command audit. What does not return in time, such as a read from a file system
 // that stalls, is left behind.
 func runAudit(ctx context.Context, o *options, std stdio) int {
-	patience, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	bounded, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
 	context.AfterFunc(ctx, func() { time.AfterFunc(lastWords, giveUp) })
 	began := time.Now()
 	if o.schedule.Within > 0 {
 		time.AfterFunc(o.schedule.Within+lastWords, giveUp)
 	}
-	status, err := unlessDone(patience, func() (int, error) {
+	status, err := unlessDone(bounded, func() (int, error) {
 		status, err := audited(ctx, o, began, std)
 		if err != nil {
 			complain(std, err)
@@ -98,8 +94,8 @@ func runAudit(ctx context.Context, o *options, std stdio) int {
 	return status
 }
 
-// audited audits the devices, writes the report, and returns the exit status. It is an
-// error if that could not be done, or there was nothing to audit.
+// audited audits the devices, writes the report, and returns the exit status. Without a device it
+// returns an error.
 func audited(ctx context.Context, o *options, began time.Time, std stdio) (status int, err error) {
 	if err := errors.Join(o.check(), checkOutput(o.output), checkAccepted(o.accept)); err != nil {
 		return exitNoAudit, err
@@ -148,7 +144,7 @@ func audited(ctx context.Context, o *options, began time.Time, std stdio) (statu
 	}
 
 	snapshot := s.Snapshot()
-	if err := matching(o, snapshot); err != nil {
+	if err := checkMatch(o, snapshot); err != nil {
 		return exitNoAudit, err
 	}
 	host := evaluator.Evaluate(snapshot)
@@ -175,15 +171,14 @@ func audited(ctx context.Context, o *options, began time.Time, std stdio) (statu
 	return status, nil
 }
 
-// file returns the file that a stream is; nil if it is none.
+// file returns a stream that is a file, or nil.
 func file(stream any) *os.File {
 	f, _ := stream.(*os.File)
 	return f
 }
 
-// matching returns an error if the host has devices and the flags leave all of them
-// out.
-func matching(o *options, found *state.Snapshot) error {
+// checkMatch returns an error if the host has devices and the flags exclude all of them.
+func checkMatch(o *options, found *state.Snapshot) error {
 	if len(found.Devices) > 0 || found.DiscoveryError != "" || o.include == nil && o.exclude == nil {
 		return nil
 	}
@@ -195,23 +190,23 @@ func matching(o *options, found *state.Snapshot) error {
 	}
 	names, err := discover()
 	if err != nil || len(names) == 0 {
-		return nil // for which the flags are not to blame
+		return nil // The flags are not the reason.
 	}
 	slices.Sort(names)
 	return fmt.Errorf("--device and --device.exclude leave no device: the whole name must match, and there are %s", quotedList(names))
 }
 
-// quotedList joins names as a terminal can show them.
+// quotedList joins the first names, in a form that does no harm to a terminal.
 func quotedList(names []string) string {
-	const most = 20
+	const limit = 20
 	var quoted []string
 	for _, name := range names {
-		quoted = append(quoted, fmt.Sprintf("%q", name))
+		quoted = append(quoted, strconv.Quote(name))
 	}
-	return text.Join(quoted, ", ", most)
+	return text.Join(quoted, ", ", limit)
 }
 
-// accepted returns what the flags accept, beside the configuration file.
+// accepted returns what the flags accept, in addition to the configuration file.
 func accepted(flags []string) []health.Accept {
 	var all []health.Accept
 	for _, f := range flags {
@@ -221,7 +216,6 @@ func accepted(flags []string) []health.Accept {
 	return all
 }
 
-// checkAccepted returns an error if something is to be accepted that no finding can be.
 func checkAccepted(accepted []string) error {
 	for _, a := range accepted {
 		kind, _, _ := strings.Cut(a, "/")
@@ -232,48 +226,38 @@ func checkAccepted(accepted []string) error {
 	return nil
 }
 
-// rendered returns the report in the format that was asked for.
 func rendered(o *options, std stdio, s *api.Status, status int, metrics *collector.Collector) ([]byte, error) {
 	var b bytes.Buffer
 	switch o.format {
 	case formatJSON:
 		e := json.NewEncoder(&b)
 		e.SetIndent("", "  ")
-		if err := e.Encode(s); err != nil {
-			return nil, fmt.Errorf("encode the report: %w", err)
-		}
+		err := e.Encode(s)
+		return b.Bytes(), err
 	case formatPrometheus:
-		if err := expose(&b, metrics); err != nil {
-			return nil, err
-		}
-	default:
-		screen := terminal.Detect(file(std.out), os.Getenv)
-		if o.output != "" {
-			screen = terminal.Detect(nil, os.Getenv)
-		}
-		write := terminal.Write
-		if o.brief {
-			write = terminal.WriteBrief
-		}
-		if err := write(&b, s, terminal.End{Status: status, FailOn: o.failOn, Within: o.schedule.Within}, screen); err != nil {
-			return nil, err
-		}
+		err := expose(&b, metrics)
+		return b.Bytes(), err
 	}
-	return b.Bytes(), nil
+	out := file(std.out)
+	if o.output != "" {
+		out = nil
+	}
+	write := terminal.Write
+	if o.brief {
+		write = terminal.WriteBrief
+	}
+	err := write(&b, s, terminal.End{Status: status, FailOn: o.failOn, Within: o.schedule.Within}, terminal.Detect(out, os.Getenv))
+	return b.Bytes(), err
 }
 
-// expose writes the metrics of the devices, and which exporter it was, as text. It
-// leaves out those of this process, which has no past, and of whose names
-// node_exporter has its own.
+// expose writes the metrics of the devices and the version of the exporter. Those of this short
+// process would collide with node_exporter's own.
 func expose(b *bytes.Buffer, metrics *collector.Collector) error {
-	registry := prometheus.NewRegistry()
-	if err := registry.Register(versioncollector.NewCollector(programName)); err != nil {
-		return fmt.Errorf("register the exporter's own metrics: %w", err)
+	gatherer, err := withDevices(versioncollector.NewCollector(programName), metrics)
+	if err != nil {
+		return err
 	}
-	if err := registry.Register(metrics); err != nil {
-		return fmt.Errorf("register the metrics of the devices: %w", err)
-	}
-	families, err := registry.Gather()
+	families, err := gatherer.Gather()
 	if err != nil {
 		return fmt.Errorf("gather the metrics: %w", err)
 	}

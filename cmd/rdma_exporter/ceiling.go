@@ -29,7 +29,6 @@ const (
 	reservedHeap = 64 << 20
 )
 
-// ceilingFlags are the flags of the command ceiling.
 type ceilingFlags struct {
 	device, kind    string
 	within          time.Duration
@@ -38,7 +37,7 @@ type ceilingFlags struct {
 }
 
 func (f *ceilingFlags) add(app *kingpin.Application) {
-	c := app.Command(commandCeiling, "Create objects of one type on one device until one is refused, destroy them all, and report how many there were and what refused: by hand, on a device that nobody needs meanwhile.").
+	c := app.Command(commandCeiling, "Create objects of one type on one device until one is refused, destroy them all, and report how many there were and what refused: by hand, on an idle device.").
 		HelpLong(`Creates the smallest objects of one type on one device until one is refused or a budget is used up; then destroys them all. It reports how many there were, what the device claims, and what ended it: the device, RLIMIT_MEMLOCK, the RDMA controller of a cgroup, another limit, or the budget. Meanwhile other programs may be refused such objects, so only this command ever does it, and only with --yes.
 
 The exit status is 0 if a ceiling was found, 1 if it was ended by a budget, an error or an interruption, and 2 if it did not begin: the command line is wrong, there is no such device, or others use it. See docs/ceiling.md.`)
@@ -74,8 +73,8 @@ func runCeiling(ctx context.Context, o *options, std stdio) int {
 		text, _ = json.MarshalIndent(report, "", "  ") // It has plain fields.
 		text = append(text, '\n')
 	}
-	if _, err := std.out.Write(text); err != nil {
-		complain(std, fmt.Errorf("write the report to standard output: %w", err))
+	if err := writeOut(text, std); err != nil {
+		complain(std, err)
 		return exitFailed
 	}
 	if !report.EndedBy.IsLimit() {

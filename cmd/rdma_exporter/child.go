@@ -25,25 +25,22 @@ import (
 	"rdma_exporter/verbs/simulated"
 )
 
-// settings are what each child of a device is told.
+// settings are the settings of each child.
 type settings struct {
 	Provider string `json:"provider"`
-	// Profile is the profile of the devices that the child is of, if they are simulated,
-	// left encoded by children of others, whose time it would take to learn its type.
-	// Without one, the devices are the built-in ones.
-	Profile json.RawMessage `json:"profile,omitempty"`
-	// parsed is that profile.
-	parsed    *simulated.Profile
-	Probe     probe.Config     `json:"probe"`
-	Inventory inventory.Config `json:"inventory"`
-	Hardware  hardwareSettings `json:"hardware"`
-	// When is when the device is probed in full: always, which nothing stands for too, or
-	// idle.
+	// Profile is the profile of simulated devices. Nil means the built-in ones. Children on real
+	// devices do not decode it, since learning its type takes time.
+	Profile   json.RawMessage    `json:"profile,omitempty"`
+	parsed    *simulated.Profile // Profile, decoded
+	Probe     probe.Config       `json:"probe"`
+	Inventory inventory.Config   `json:"inventory"`
+	Hardware  hardwareSettings   `json:"hardware"`
+	// When is the value of --probe.when. Empty means always.
 	When string `json:"when,omitempty"`
 }
 
-// runChild is the commands probe, contract and inventory: one run on one device,
-// reported on standard output; and hardware, which is one on all.
+// runChild is the commands probe, contract, inventory and hardware. Each writes a report to
+// standard output.
 func runChild(ctx context.Context, o *options, std stdio) int {
 	if err := runOnce(ctx, o, std); err != nil {
 		fmt.Fprintf(std.err, "%s: %v\n", programName, err)
@@ -65,8 +62,7 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 	case commandHardware:
 		return readHardware(ctx, o, std)
 	}
-	// A collection in the middle of a run would move what the probes measure. A
-	// run allocates little; if it does not, memory is still bounded.
+	// A garbage collection would change what the probes measure. A run allocates little.
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(childMemory)
 
@@ -76,7 +72,7 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 	}
 	s := in.Settings
 	if s.Probe.NoMemory {
-		// A goroutine that keeps a thread to itself has others wake each other.
+		// With its own thread, a goroutine is slower to wake others.
 		runtime.UnlockOSThread()
 	} else {
 		startThreads(spareThreads)
@@ -104,34 +100,31 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 	})
 }
 
-// work is the commands probe and contract, on a device that is as the options say.
+// work is the commands probe and contract, after their preparation.
 func work(ctx context.Context, command string, r wire.Request, o probe.Options) error {
-	if command == commandContract && o.Reduced != nil {
-		// Contracts are judged when others need not mind.
+	switch {
+	case command != commandContract:
+		return probe.Run(ctx, o)
+	case o.Reduced != nil: // Contracts are checked when no one else uses the device.
 		return errors.Join(o.Out.Send(wire.Line{Reduced: o.Reduced}), o.Out.Send(wire.Line{End: &wire.End{}}))
 	}
-	if command == commandContract {
-		o.Vectors, o.DestroyTimeout = o.Config.Notification.Vectors, o.Config.DestroyTimeout
-		return contract.Run(ctx, contract.Options{
-			Options: o.Options, Driver: o.Driver, Skip: r.Done, WithoutCompletions: r.WithoutCompletions,
-		})
-	}
-	return probe.Run(ctx, o)
+	o.Vectors, o.DestroyTimeout = o.Config.Notification.Vectors, o.Config.DestroyTimeout
+	return contract.Run(ctx, contract.Options{
+		Options: o.Options, Driver: o.Driver, Skip: r.Done, WithoutCompletions: r.WithoutCompletions,
+	})
 }
 
-// spareThreads is how many threads are started before the probes: more than the
-// runtime uses at any time in a process that does so little.
+// spareThreads are more threads than the runtime uses at any time in a process that does so little.
 const spareThreads = 4
 
-// startThreads makes the runtime start n threads, which it keeps. The stack of one
-// that it started in the middle of a run, 8 MiB of address space, would pass for
-// the cost of the object that is being created.
+// startThreads makes the runtime start n threads, which it keeps. The stack of a thread that it
+// started in the middle of a run, 8 MiB of address space, would be attributed to an object.
 func startThreads(n int) {
 	var locked, done sync.WaitGroup
 	locked.Add(n)
 	for range n {
 		done.Go(func() {
-			// All of them at once have a thread of their own.
+			// Each has its own thread until all have one.
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			locked.Done()
@@ -141,8 +134,7 @@ func startThreads(n int) {
 	done.Wait()
 }
 
-// readInput reads what a child is told; with nothing to read, as when a person calls
-// the command by hand, it is what the flags say.
+// readInput reads the input of a child. Without input, as in a call by hand, the flags apply.
 func readInput(o *options, r io.Reader) (wire.Input[settings], error) {
 	in, err := wire.ReadInput(r, o.settings())
 	if err != nil {
@@ -154,7 +146,6 @@ func readInput(o *options, r io.Reader) (wire.Input[settings], error) {
 	return in, in.Settings.Probe.Validate()
 }
 
-// parse parses the profile. What it says of devices is checked by whoever makes them.
 func (s *settings) parse() error {
 	switch {
 	case s.Provider != providerSimulated:
@@ -169,22 +160,20 @@ func (s *settings) parse() error {
 	return nil
 }
 
-// setName gives the process the name that others see. Started by way of
-// /proc/self/exe it would be called exe.
+// setName names the process. Started as /proc/self/exe, it would be called exe.
 func setName(name string) error {
 	b, err := unix.BytePtrFromString(name)
-	if err != nil {
-		return fmt.Errorf("name the process: %w", err)
+	if err == nil {
+		err = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(b)), 0, 0, 0)
 	}
-	if err := unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(b)), 0, 0, 0); err != nil {
+	if err != nil {
 		return fmt.Errorf("name the process: %w", err)
 	}
 	return nil
 }
 
-// endWithParent makes the kernel kill this process when its parent ends. The
-// parent asks for that too, but the kernel forgets it when a program with file
-// capabilities is started.
+// endWithParent makes the kernel kill this process when its parent ends. The kernel drops the
+// parent's request for that when it starts a program with file capabilities.
 func endWithParent() error {
 	parent := os.Getppid()
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0, 0); err != nil {

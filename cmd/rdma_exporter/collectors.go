@@ -13,26 +13,25 @@ import (
 	"rdma_exporter/internal/supervisor"
 )
 
-// switches are the flags that switch collectors on and off.
+// switches are the flags of the collectors.
 type switches struct {
 	on map[string]*bool
-	// contract, inventory and hardware tell that the interval was given for what can be off.
+	// contract, inventory and hardware are true if the flag of the interval was given.
 	contract, inventory, hardware bool
 }
 
-// add adds the flags.
 func (c *switches) add(app *kingpin.Application) {
 	c.on = make(map[string]*bool)
+	onOff := map[bool]string{true: "on", false: "off"}
 	for _, p := range collector.Parts() {
 		if p.Name == collector.Vectors || p.Name == collector.Verbs {
-			continue // Vectors go with the latency, and verbs are always on.
+			continue // The collector of latency includes vectors, and verbs are always on.
 		}
-		c.on[p.Name] = app.Flag("collector."+p.Name, fmt.Sprintf("Collector %s (%s by default): %s.", p.Name, onOff(p.On), p.Help)).
+		c.on[p.Name] = app.Flag("collector."+p.Name, fmt.Sprintf("Collector %s (%s by default): %s.", p.Name, onOff[p.On], p.Help)).
 			Default(fmt.Sprint(p.On)).Bool()
 	}
 }
 
-// choice returns which collectors are on.
 func (c *switches) choice() collector.Choice {
 	choice := make(collector.Choice)
 	for name, on := range c.on {
@@ -42,8 +41,7 @@ func (c *switches) choice() collector.Choice {
 	return choice
 }
 
-// choose leaves out what nobody would see, where it costs: what is off is not measured
-// either.
+// choose leaves out measurements that no collector shows.
 func (o *options) choose() error {
 	on := o.collectors.choice()
 	var errs []error
@@ -70,15 +68,6 @@ func (o *options) choose() error {
 	return errors.Join(errs...)
 }
 
-// metrics returns what the flags say about the metrics of a host's devices.
 func (o *options) metrics(host func() *health.Host) collector.Options {
 	return collector.Options{Host: host, Collectors: o.collectors.choice(), Asked: o.probe.Asked, Sizes: o.probe.Sizes, Light: o.when == whenIdle}
-}
-
-// onOff says whether something is on.
-func onOff(on bool) string {
-	if on {
-		return "on"
-	}
-	return "off"
 }

@@ -14,45 +14,42 @@ import (
 	"rdma_exporter/verbs/simulated"
 )
 
-// selfPath is the program that runs, even if its file was replaced meanwhile by
-// one that may not understand this one's settings.
+// selfPath is this program, even if its file has been replaced by one that does not understand
+// this one's settings.
 const selfPath = "/proc/self/exe"
 
-// commands tells how to start the children: this same program. Its methods are
-// safe for concurrent use.
+// commands are the commands of children, which run this same program. Its methods are safe for
+// concurrent use.
 type commands struct {
 	settings atomic.Pointer[settings]
 	// simulated is nil unless the devices are.
 	simulated atomic.Pointer[simulatedDevices]
-	// env is the environment of the children.
-	env []string
+	env       []string
 }
 
 // simulatedDevices are the devices of a profile. They never change.
 type simulatedDevices struct {
 	names []string
-	// profiles are that of each device and, without a name, that of all, in JSON.
+	// profiles are the profile of each device and, without a name, of all, in JSON.
 	profiles map[string]json.RawMessage
 }
 
-// newCommands returns commands for children with these settings and, if their
-// device is simulated, its profile, which is nil otherwise.
+// newCommands returns commands for children. The profile is nil if the devices are real.
 func newCommands(s settings, profile *simulated.Profile) (*commands, error) {
 	c := &commands{env: childEnv(os.Environ())}
 	if err := c.simulate(profile); err != nil {
 		return nil, err
 	}
-	c.tell(s)
-	// What changes from run to run is numbers and names, so that what can be
-	// encoded once always can.
+	c.configure(s)
+	// Only numbers and names change from run to run, so start can encode them, too.
 	if _, err := json.Marshal(s); err != nil {
 		return nil, fmt.Errorf("encode the settings of the children: %w", err)
 	}
 	return c, nil
 }
 
-// tell gives the next children other settings.
-func (c *commands) tell(s settings) { c.settings.Store(&s) }
+// configure sets the settings of the next children.
+func (c *commands) configure(s settings) { c.settings.Store(&s) }
 
 // simulate gives the next children another profile of simulated devices. A nil profile
 // changes nothing.
@@ -72,7 +69,6 @@ func (c *commands) simulate(profile *simulated.Profile) error {
 	return nil
 }
 
-// simulatedNames lists the devices of the profile that was loaded last.
 func (c *commands) simulatedNames() ([]string, error) { return c.simulated.Load().names, nil }
 
 // sizes identifies the sizes that the next children request.
@@ -81,8 +77,7 @@ func (c *commands) sizes() string { return c.settings.Load().Probe.Sizes() }
 // asked returns the sizes that the next children ask for.
 func (c *commands) asked() state.Probe { return c.settings.Load().Probe.Asked() }
 
-// start returns how to start a child for a run of some kind on a device, or, without one,
-// on all.
+// start returns the command of a child for a run on a device. Without a device, it is for all.
 func (c *commands) start(kind state.Kind, device string, r wire.Request) supervisor.Command {
 	s := *c.settings.Load()
 	if d := c.simulated.Load(); d != nil {
@@ -94,15 +89,13 @@ func (c *commands) start(kind state.Kind, device string, r wire.Request) supervi
 	}
 	stdin, err := json.Marshal(wire.Input[settings]{Request: r, Settings: s})
 	if err != nil {
-		stdin = []byte(err.Error()) // which no child takes for what it is told
+		stdin = []byte(err.Error()) // No child accepts it.
 	}
 	return supervisor.Command{Path: selfPath, Name: programName, Args: args, Env: c.env, Stdin: stdin}
 }
 
-// childEnv returns the environment of the children of a process that has env. A child
-// does one thing after the other. Unless it is told so before it starts, Go's runtime
-// makes ready to run on every processor of the host, and looks for its cgroup, which
-// is a good part of what it costs to start a child.
+// childEnv returns the environment of the children of a process that has env. Without GOMAXPROCS,
+// preparing for every processor is a good part of the cost of starting a child.
 func childEnv(env []string) []string {
 	const processors = "GOMAXPROCS="
 	if slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, processors) }) {

@@ -21,8 +21,7 @@ import (
 	"rdma_exporter/verbs/simulated"
 )
 
-// discoverer returns the function that lists the devices to probe, and, if they
-// are simulated, their profile. It touches no device.
+// discoverer returns the function that lists the devices, and the profile if they are simulated.
 func discoverer(o *options) (discover func() ([]string, error), profile *simulated.Profile, err error) {
 	if o.provider == providerLibibverbs {
 		if o.simulatedProfile != "" {
@@ -31,22 +30,20 @@ func discoverer(o *options) (discover func() ([]string, error), profile *simulat
 		if err := ibverbs.Available(); err != nil {
 			return nil, nil, fmt.Errorf("--provider=%s: %w; or use --provider=%s", providerLibibverbs, err, providerSimulated)
 		}
-		// Without an RDMA driver there is no class/infiniband, but sysfs there is.
+		// Without an RDMA driver, sysfs has no class/infiniband.
 		if _, err := os.ReadDir(o.hardware.Sysfs); err != nil {
 			return nil, nil, fmt.Errorf("--path.sysfs: %w", err)
 		}
 		return filter(supervisor.SysfsDevices(o.hardware.Sysfs), o.include, o.exclude), nil, nil
 	}
-	p, err := loadProfile(o)
-	if err != nil {
+	if profile, err = loadProfile(o); err != nil {
 		return nil, nil, err
 	}
-	names := p.Names()
-	list := func() ([]string, error) { return names, nil }
-	return filter(list, o.include, o.exclude), p, nil
+	list := func() ([]string, error) { return profile.Names(), nil }
+	return filter(list, o.include, o.exclude), profile, nil
 }
 
-// loadProfile returns the profile of the simulated devices; nil if the devices are real.
+// loadProfile returns the profile of the simulated devices. Nil means that they are real.
 func loadProfile(o *options) (*simulated.Profile, error) {
 	switch {
 	case o.provider != providerSimulated:
@@ -61,7 +58,6 @@ func loadProfile(o *options) (*simulated.Profile, error) {
 	return p, nil
 }
 
-// filter leaves out the devices that the flags leave out.
 func filter(list func() ([]string, error), include, exclude *regexp.Regexp) func() ([]string, error) {
 	return func() ([]string, error) {
 		all, err := list()
@@ -71,9 +67,9 @@ func filter(list func() ([]string, error), include, exclude *regexp.Regexp) func
 	}
 }
 
-// whole makes a regular expression match whole names only. An empty one, such as
-// an unset variable leaves, is none.
-func whole(re *regexp.Regexp) *regexp.Regexp {
+// wholeName makes an expression match whole names only. An empty one, such as from an unset
+// variable, counts as none.
+func wholeName(re *regexp.Regexp) *regexp.Regexp {
 	if re == nil || re.String() == "" {
 		return nil
 	}
@@ -81,33 +77,29 @@ func whole(re *regexp.Regexp) *regexp.Regexp {
 	return regexp.MustCompile("^(?:" + re.String() + ")$")
 }
 
-// providerOf returns the provider that children use.
 func providerOf(s settings) (func(verbs.Tracer) verbs.Provider, error) {
 	switch s.Provider {
 	case providerLibibverbs:
 		return ibverbs.New, nil
 	case providerSimulated:
-		return func(t verbs.Tracer) verbs.Provider {
-			return simulated.New(s.parsed, t)
-		}, nil
+		return func(t verbs.Tracer) verbs.Provider { return simulated.New(s.parsed, t) }, nil
 	default:
 		return nil, fmt.Errorf("there is no provider %q", s.Provider)
 	}
 }
 
-// driverTime bounds the time for finding out which driver a device has whose contracts are
-// judged. The kernel answers nobody while a device is added or removed, which may take
-// seconds.
+// driverTime limits the time for an answer of the kernel, which gives none while it adds or removes
+// a device. That may take seconds.
 const driverTime = 15 * time.Second
 
-// driverOf returns the driver of a device, as far as that can be told. Contracts are not
-// judged without an answer: what the driver is known to break would be news.
+// driverOf returns what is known about the driver of a device. Only a contract run fails without an
+// answer of the kernel, since it would report documented defects of the driver as findings.
 func driverOf(ctx context.Context, s settings, command, device string) (errata.Driver, error) {
 	if s.Provider == providerSimulated {
 		p := s.parsed
 		i := slices.IndexFunc(p.Devices, func(d simulated.DeviceProfile) bool { return d.Name == device })
 		if i < 0 {
-			return errata.Driver{}, nil // to open it will fail
+			return errata.Driver{}, nil // Opening it will fail.
 		}
 		return errata.Driver{Name: p.Devices[i].Driver, Kernel: p.Devices[i].Kernel}, nil
 	}
@@ -128,9 +120,8 @@ func driverOf(ctx context.Context, s settings, command, device string) (errata.D
 	return d, nil
 }
 
-// rdmaCore returns the release of rdma-core whose libibverbs the process has loaded, such
-// as 44.0, which the library's file is named by: libibverbs.so.1.14.44.0. It is empty if
-// that does not tell.
+// rdmaCore returns the release of rdma-core, such as 44.0, from the file of the loaded libibverbs,
+// such as libibverbs.so.1.14.44.0. It is empty if unknown.
 func rdmaCore() string {
 	for _, file := range session.MappedFiles() {
 		if release := releaseOf(filepath.Base(file)); release != "" {
@@ -140,15 +131,13 @@ func rdmaCore() string {
 	return ""
 }
 
-// releaseOf returns the release of rdma-core that a file of libibverbs is of; empty if the
-// file is no such one.
+// releaseOf returns the release of rdma-core from the name of a file. It is empty for other files.
 func releaseOf(file string) string {
-	if !strings.HasPrefix(file, "libibverbs.so.") { // as most of the files
+	rest, isLibrary := strings.CutPrefix(file, "libibverbs.so.1.")
+	// The number of the interface comes first.
+	_, release, _ := strings.Cut(rest, ".")
+	if !isLibrary || strings.Count(release, ".") != 1 {
 		return ""
 	}
-	m := regexp.MustCompile(`^libibverbs\.so\.1\.[0-9]+\.([0-9]+\.[0-9]+)$`).FindStringSubmatch(file)
-	if m == nil {
-		return ""
-	}
-	return m[1]
+	return release
 }

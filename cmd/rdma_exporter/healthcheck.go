@@ -45,7 +45,8 @@ It needs no secret: an exporter that asks for a password or a client certificate
 		Default("5s").DurationVar(&h.timeout)
 }
 
-func (h *healthcheck) run(ctx context.Context, std stdio) int {
+func runHealthcheck(ctx context.Context, o *options, std stdio) int {
+	h := &o.health
 	target, err := h.target()
 	if err != nil {
 		complain(std, fmt.Errorf("%w, try --help", err))

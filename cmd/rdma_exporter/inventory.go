@@ -19,14 +19,12 @@ import (
 )
 
 const (
-	// inventoryNice is how much a child of the inventory, or of the hardware, gives way to
-	// others on its processor, the probes among them.
+	// inventoryNice is the niceness of children that inventory or read the hardware.
 	inventoryNice = 10
 	// childMemory is the memory, in bytes, from which on a child collects garbage at any price.
 	childMemory = 64 << 20
 )
 
-// takeInventory is the command inventory.
 func takeInventory(ctx context.Context, o *options, std stdio) error {
 	debug.SetMemoryLimit(childMemory)
 	giveWay(false)
@@ -51,7 +49,7 @@ func takeInventory(ctx context.Context, o *options, std stdio) error {
 	if err != nil {
 		return fmt.Errorf("ask the kernel for its tables: %w", err)
 	}
-	defer func() { _ = tables.Close() }() // nothing was written
+	defer func() { _ = tables.Close() }() // Nothing was written.
 	people, err := owner.New(s.Inventory.Procfs, s.Inventory.Cgroup)
 	if err != nil {
 		return fmt.Errorf("find the owners of objects: %w", err)
@@ -60,8 +58,8 @@ func takeInventory(ctx context.Context, o *options, std stdio) error {
 	return inventory.Run(ctx, take)
 }
 
-// giveWay has this thread give way to others, or all threads of a child, which has a process
-// group of its own. Who may not ask for that, or gives way already, goes on as it is.
+// giveWay lowers the priority of this thread, or of all threads of a child, which has its own
+// process group.
 func giveWay(all bool) {
 	which := syscall.PRIO_PROCESS
 	if all && syscall.Getpgrp() == os.Getpid() {
@@ -73,16 +71,14 @@ func giveWay(all bool) {
 	}
 }
 
-// announceTime bounds the time for finding out what the kernel calls a device.
+// announceTime limits the time for a question to the kernel.
 const announceTime = time.Second
 
 // errFound ends the search in a table.
 var errFound = errors.New("found")
 
-// announce tells what the kernel calls the device that this process has opened, so
-// that what is left of it can be found when the process has ended. A kernel that
-// does not tell, or not soon, costs that, and no more. A simulated device has a name
-// at once.
+// announce reports the kernel's number of the context that this process has opened, so that an
+// inventory can find what the process leaves behind. Without an answer, it reports nothing.
 func announce(ctx context.Context, s settings, device string, out *wire.Writer) {
 	if s.Provider == providerSimulated {
 		_ = out.Send(wire.Line{Context: new(simulatedhost.Context(os.Getpid()))})
@@ -102,7 +98,7 @@ func announce(ctx context.Context, s settings, device string, out *wire.Writer) 
 	if err != nil {
 		return
 	}
-	defer func() { _ = tables.Close() }() // nothing was written
+	defer func() { _ = tables.Close() }() // Nothing was written.
 	devices, err := tables.Devices(ctx)
 	if err != nil {
 		return

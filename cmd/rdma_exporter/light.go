@@ -13,8 +13,7 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// reducedFor returns why a run on a device must do as little as possible. Nil means that it
-// need not.
+// reducedFor returns why a run on a device must do as little as possible, or nil.
 func reducedFor(ctx context.Context, s settings, device string) *state.Reduced {
 	if s.When != whenIdle {
 		return nil
@@ -30,8 +29,7 @@ func reducedFor(ctx context.Context, s settings, device string) *state.Reduced {
 	return inventory.InUse(ctx, u)
 }
 
-// usageOf returns how the kernel is asked whether others use a device. When that is done,
-// done is to be called.
+// usageOf returns what it takes to find out whether others use a device. Callers must call done.
 func usageOf(s settings, device string) (u inventory.Usage, done func(), err error) {
 	u = inventory.Usage{Device: device, Own: programName}
 	if s.Provider == providerSimulated {
@@ -43,16 +41,16 @@ func usageOf(s settings, device string) (u inventory.Usage, done func(), err err
 		return u, func() {}, nil
 	}
 	if !restrack.ListsAllObjects() {
-		return u, nil, errors.New("before Linux 5.5 its tables leave out what others have")
+		return u, nil, errors.New("before Linux 5.5 its tables leave out the objects of others")
 	}
 	tables, err := restrack.Dial()
 	if err != nil {
 		return u, nil, err
 	}
 	u.Tables = tables
-	// Without /proc all queue pairs are those of others.
+	// Without /proc, all queue pairs count as those of others.
 	if people, err := owner.New(s.Inventory.Procfs, s.Inventory.Cgroup); err == nil {
 		u.Relatives = people
 	}
-	return u, func() { _ = tables.Close() }, nil // nothing was written
+	return u, func() { _ = tables.Close() }, nil // Nothing was written.
 }

@@ -19,15 +19,14 @@ import (
 )
 
 func main() {
-	// The child's probes measure memory, and the main thread is the only one whose
-	// allocator takes no address space of its own in advance.
+	// The child's probes measure memory. Other threads reserve address space for their allocator.
 	runtime.LockOSThread()
 	version.Version = versionOf(version.Version)
 	ctx, stop := context.Background(), func() {}
-	// A child that is told to end may end at once: the kernel takes back what it holds.
+	// A signal ends a child at once: the kernel takes back what it holds.
 	if !isChild(os.Args[1:]) {
 		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-		// A second signal ends the process whatever it waits for.
+		// A second signal ends the process, whatever it waits for.
 		context.AfterFunc(ctx, stop)
 	}
 	status := run(ctx, os.Args[1:], stdio{in: os.Stdin, out: os.Stdout, err: os.Stderr})
@@ -35,35 +34,28 @@ func main() {
 	os.Exit(status)
 }
 
-// versionOf returns the version that the linker stamped, or what Go made of the
-// repository, if a plain go build stamped none.
+// versionOf returns the stamped version, or after a plain go build the one from the repository.
 func versionOf(stamped string) string {
-	if stamped != "" {
-		return stamped
+	if info, ok := debug.ReadBuildInfo(); ok && stamped == "" {
+		return info.Main.Version
 	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	return info.Main.Version
+	return stamped
 }
 
-// stdio are the standard streams.
 type stdio struct {
 	in       io.Reader
 	out, err io.Writer
 }
 
-// Exit statuses. The commands audit and ceiling say themselves what 1 and 2 are for.
+// Exit statuses. The commands audit and ceiling have their own meaning of 1 and 2.
 const (
 	exitOK = iota
-	// exitFailed: what was asked for could not be done.
 	exitFailed
-	// exitUsage: the command line or a file that it names is wrong.
+	// exitUsage means that the command line, or a file that it names, is wrong.
 	exitUsage
 )
 
-// complain says in one line why nothing is done.
+// complain writes an error in one line.
 func complain(std stdio, err error) {
 	var line strings.Builder
 	for part := range strings.Lines(err.Error()) {
@@ -80,8 +72,8 @@ func complain(std stdio, err error) {
 	fmt.Fprintf(std.err, "%s: error: %s\n", programName, text.Clean(line.String()))
 }
 
-// unlessDone returns what f returns, or the error of ctx if that is done before: f may
-// have to wait for a file whose server does not answer, and is left alone with that then.
+// unlessDone returns the result of f, or the error of ctx if that is done before. Then it leaves f
+// behind, which may wait for a file whose server does not answer.
 func unlessDone[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -96,32 +88,22 @@ func unlessDone[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	case r := <-returned:
 		return r.value, r.err
 	case <-ctx.Done():
-		var none T
-		return none, ctx.Err()
+		return *new(T), ctx.Err()
 	}
 }
 
-// run is the program without the process around it: it parses the arguments and
-// runs the command that they name until it ends or ctx is cancelled.
+// run parses the arguments and runs their command until it ends or ctx is done.
 func run(ctx context.Context, args []string, std stdio) (status int) {
 	o, done, status := parse(args, std)
 	if done {
 		return status
 	}
-	switch o.command {
-	case commandServe:
-		runtime.UnlockOSThread() // serving needs no thread of its own
-		return runServe(ctx, o, std)
-	case commandAudit:
-		runtime.UnlockOSThread()
-		return runAudit(ctx, o, std)
-	case commandHealthcheck:
-		runtime.UnlockOSThread()
-		return o.health.run(ctx, std)
-	case commandCeiling:
-		runtime.UnlockOSThread()
-		return runCeiling(ctx, o, std)
-	default:
-		return runChild(ctx, o, std)
+	commands := map[string]func(context.Context, *options, stdio) int{
+		commandServe: runServe, commandAudit: runAudit, commandHealthcheck: runHealthcheck, commandCeiling: runCeiling,
 	}
+	if command := commands[o.command]; command != nil {
+		runtime.UnlockOSThread()
+		return command(ctx, o, std)
+	}
+	return runChild(ctx, o, std)
 }

@@ -11,18 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outputMode is the mode of a report's file. Its reader is usually another user, and /metrics
-// has nothing secret.
+// outputMode is the mode of a report's file, which another user usually reads.
 const outputMode = 0o644
 
-// checkOutput returns an error if it is clear beforehand that a report cannot be
-// written to a file of this name; empty for standard output.
+// checkOutput returns an error if a report cannot be written to a file. An empty path means
+// standard output.
 func checkOutput(path string) error {
 	if path == "" {
 		return nil
 	}
-	// A link such as /dev/stdout leads to wherever standard output goes, and would be
-	// replaced for every program there is.
+	// A link such as /dev/stdout would be replaced for all programs.
 	if target, err := os.Readlink(path); err == nil && (strings.HasPrefix(target, "/proc/") || strings.HasPrefix(target, "/dev/")) {
 		return fmt.Errorf("--output %s: it is a link to %s, and would be replaced by a file: drop --output and redirect standard output", path, target)
 	}
@@ -42,16 +40,19 @@ func checkOutput(path string) error {
 	return nil
 }
 
-// write writes a report to a file or, without a path, to standard output.
 func write(path string, text []byte, std stdio) error {
 	if path == "" {
-		if _, err := std.out.Write(text); err != nil {
-			return fmt.Errorf("write the report to standard output: %w", err)
-		}
-		return nil
+		return writeOut(text, std)
 	}
 	if err := replace(path, text); err != nil {
 		return fmt.Errorf("--output %s: %w; the previous file is unchanged", path, err)
+	}
+	return nil
+}
+
+func writeOut(text []byte, std stdio) error {
+	if _, err := std.out.Write(text); err != nil {
+		return fmt.Errorf("write the report to standard output: %w", err)
 	}
 	return nil
 }

@@ -13,8 +13,8 @@ import (
 	"rdma_exporter/verbs/simulated"
 )
 
-// refusalOf returns what refused a request of this child. The profile of a simulated device is
-// all that limits it.
+// refusalOf returns what refused a request of this child. Only its profile limits a simulated
+// device.
 func refusalOf(s settings, device string, err *verbs.Error, r refusal.Request) (cause refusal.Cause, said string, hidden bool) {
 	memory, limits := refusal.Memory{Available: math.MaxInt64, Total: math.MaxInt64}, refusal.Limits{Memlock: -1}
 	if s.Provider == providerSimulated {

@@ -14,20 +14,19 @@ import (
 	"rdma_exporter/internal/web"
 )
 
-// reloader loads the configuration file and the simulated profile again while the exporter runs.
+// A reloader loads the configuration file, the simulated profile and the web configuration again.
 // Its methods are safe for concurrent use.
 type reloader struct {
-	// flags are the options as the command line has them, without the file.
+	// flags are the options without the file.
 	flags  options
 	logger *slog.Logger
 	// webFile is nil without --web.config.file.
-	webFile *web.ConfigFile
-	// children and judge go by what was loaded, and judgement is what the latter does
-	// beyond the file.
+	webFile   *web.ConfigFile
 	children  *commands
-	judge     *health.Evaluator
-	judgement health.Config
-	// probesChanged is called when the configuration of the probes is another one.
+	evaluator *health.Evaluator
+	// findings has StaleAfter, Once and Now, which are not in the file.
+	findings health.Config
+	// probesChanged is called when the configuration of the probes has changed.
 	probesChanged func()
 
 	// loading is held while the files are read. Only other reloads wait for it.
@@ -35,20 +34,18 @@ type reloader struct {
 
 	mu sync.Mutex
 	ok bool
-	// loaded is when the configuration was loaded that holds.
+	// loaded is the time of the last successful load.
 	loaded time.Time
 }
 
-// last tells whether the file could be used when it was last loaded, and when it last
-// could.
+// last reports whether the last load succeeded, and when one last did.
 func (r *reloader) last() (ok bool, loaded time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.ok, r.loaded
 }
 
-// reload loads the configuration file and the web configuration, if there are any. A file
-// that is invalid changes nothing.
+// reload loads the files that there are. An invalid file changes nothing.
 func (r *reloader) reload() error {
 	r.loading.Lock()
 	defer r.loading.Unlock()
@@ -78,17 +75,16 @@ func (r *reloader) load() error {
 		return err
 	}
 	c := o.findings
-	c.StaleAfter, c.Once, c.Now = r.judgement.StaleAfter, r.judgement.Once, r.judgement.Now
+	c.StaleAfter, c.Once, c.Now = r.findings.StaleAfter, r.findings.Once, r.findings.Now
 	before := r.children.settings.Load().Probe
-	r.children.tell(o.settings())
+	r.children.configure(o.settings())
 	if !reflect.DeepEqual(before, o.probe) {
 		r.probesChanged()
 	}
-	r.judge.Configure(c)
+	r.evaluator.Configure(c)
 	return nil
 }
 
-// onSignal reloads at each signal until ctx is done.
 func (r *reloader) onSignal(ctx context.Context, signals <-chan os.Signal) {
 	for {
 		select {

@@ -22,11 +22,11 @@ func TestReload(t *testing.T) {
 	o := newOptions()
 	o.configFile = path
 	children := testCommands(t)
-	judge := health.NewFinder(o.findings, health.History{}, func(*state.DeviceState) []health.Finding {
+	evaluator := health.NewFinder(o.findings, health.History{}, func(*state.DeviceState) []health.Finding {
 		return []health.Finding{{Kind: health.FindingPortDown, Severity: health.SeverityWarning, Subject: "port 1"}}
 	})
 	s := &state.Snapshot{Devices: []state.DeviceState{apitest.Device("mlx5_0", 4)}}
-	r := &reloader{flags: *o, children: children, judge: judge, judgement: health.Config{Now: time.Now}, probesChanged: func() {}}
+	r := &reloader{flags: *o, children: children, evaluator: evaluator, findings: health.Config{Now: time.Now}, probesChanged: func() {}}
 	var before time.Time
 	for _, step := range []struct {
 		file, says string
@@ -55,10 +55,10 @@ func TestReload(t *testing.T) {
 			t.Errorf("%s: ok %v, loaded at %s, before at %s", step.file, ok, loaded, before)
 		}
 		before = loaded
-		if got := judge.Evaluate(s).At(time.Now()); got != step.health {
+		if got := evaluator.Evaluate(s).At(time.Now()); got != step.health {
 			t.Errorf("%s: the host is %s, want %s", step.file, got, step.health)
 		}
-		if got := judge.Evaluate(s).DocsURL; got != step.docs {
+		if got := evaluator.Evaluate(s).DocsURL; got != step.docs {
 			t.Errorf("%s: documents are at %q, want %q", step.file, got, step.docs)
 		}
 		if got := decoded(t, children.start(state.KindProbe, "sim0", wire.Request{}).Stdin).Settings.Probe.CQ.Medium.Entries; got != step.entries {
@@ -81,8 +81,8 @@ func TestAcceptFile(t *testing.T) {
 		"accept: {finding: port_down}":                                                                                    "found a mapping, expected a list",
 		"accept: port_down":                                                                                               "found `port_down`, expected a list",
 		"accept: [port_down]":                                                                                             "found `port_down`, expected a mapping",
-		"accept: [{finding: [port_down], reason: x}]":                                                                     "found a list or mapping, expected text",
-		"accept: [{finding: port_down, reason: {a: b}}]":                                                                  "found a list or mapping, expected text",
+		"accept: [{finding: [port_down], reason: x}]":                                                                     "found a list, expected text",
+		"accept: [{finding: port_down, reason: {a: b}}]":                                                                  "found a mapping, expected text",
 		"accept: [{}, {reason: x}]":                                                                                       "accept[0].finding is missing: name a kind of finding; docs/reference/findings.md lists them; accept[0].reason is missing: say why this is accepted; accept[1].finding is missing",
 	} {
 		err := decodeConfig([]byte(text), &fileConfig{Probe: newOptions().probe, Findings: health.Default()})

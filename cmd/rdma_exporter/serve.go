@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"runtime"
 	"runtime/debug"
-	"sync"
 	"syscall"
 	"time"
 
@@ -30,18 +29,16 @@ import (
 	"rdma_exporter/internal/web"
 )
 
-// gcPercent is the growth of the heap at which it is collected, in per cent,
-// unless the environment variable GOGC says otherwise.
-const gcPercent = 50
+const (
+	// gcPercent makes the heap small, since the exporter allocates in bursts, at scrapes.
+	gcPercent = 50
+	// logTimeout limits how long the end waits until the log is written.
+	logTimeout = time.Second
+)
 
-// logTimeout is how long the end of the log may take to be read at the end.
-const logTimeout = time.Second
-
-// runServe is the command serve.
 func runServe(ctx context.Context, o *options, std stdio) int {
-	// Whoever reads the log may stall or go away, and nobody here is to wait for them. A
-	// signal that is notified of makes a write to a closed pipe fail, where it would else
-	// end the process; an ignored one would be ignored by children, too.
+	// The reader of the log may stall or go away. With Notify, a write to a closed pipe fails
+	// instead of ending the process. If SIGPIPE were ignored, children would ignore it, too.
 	closed := make(chan os.Signal, 1)
 	signal.Notify(closed, syscall.SIGPIPE)
 	defer signal.Stop(closed)
@@ -59,7 +56,7 @@ func runServe(ctx context.Context, o *options, std stdio) int {
 		logger.Info("Stopped before it had started")
 		return exitOK
 	case errors.Is(err, syscall.EADDRINUSE):
-		// It is somebody else's end that mends it, not another command line.
+		// Another process listens there: the command line is right.
 		complain(std, err)
 		return exitFailed
 	case err != nil:
@@ -67,13 +64,10 @@ func runServe(ctx context.Context, o *options, std stdio) int {
 		return exitUsage
 	}
 	if os.Getenv("GOMAXPROCS") == "" {
-		// One processor is more than enough, and a runtime with more of them wakes more
-		// threads for the same work.
+		// With more processors, the runtime wakes more threads for the same work.
 		runtime.GOMAXPROCS(1)
 	}
 	if os.Getenv("GOGC") == "" {
-		// The exporter allocates in bursts, at scrapes: the host's memory is worth
-		// more than the time of some collections.
 		debug.SetGCPercent(gcPercent)
 	}
 	logger.Info("Starting "+programName, "version", version.Info())
@@ -85,27 +79,19 @@ func runServe(ctx context.Context, o *options, std stdio) int {
 	return exitOK
 }
 
-// exporter is the wired program: supervisor → collector → web.
 type exporter struct {
-	o          *options
 	logger     *slog.Logger
 	supervisor *supervisor.Supervisor
 	web        web.Config
-	webFile    *web.ConfigFile
-	// dropped returns how many lines of the log were lost.
-	dropped   func() uint64
+	// webFile is nil without --web.config.file.
+	webFile   *web.ConfigFile
 	listeners []net.Listener
 	reloader  *reloader
-	// judge judges the host as it is now, if that is not done yet, and changed has a value
-	// when it is another than when that was last asked.
-	judge   func()
-	changed chan struct{}
-	// saver is nil if nothing is saved over a restart.
+	// saver is nil without --state.dir.
 	saver *stateSaver
 }
 
-// newExporter checks everything that was configured, wires the rooms, and listens. It
-// starts nothing.
+// newExporter checks the configuration, wires the rooms, and listens. It starts nothing.
 func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped func() uint64) (*exporter, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -115,55 +101,52 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 	if err != nil {
 		return nil, err
 	}
-	reload := &reloader{flags: *o, logger: logger, webFile: webFile, ok: true, loaded: time.Now()}
+	flags := *o
 	config, children, err := o.supervise()
 	if err != nil {
 		return nil, err
 	}
-
-	// The collector reads the supervisor, which is handed the collector.
-	var s *supervisor.Supervisor
-	judgement := o.findings
-	judgement.StaleAfter, judgement.Now = staleAfter(&config), time.Now
+	findings := o.findings
+	findings.StaleAfter, findings.Now = staleAfter(&config), time.Now
+	e := &exporter{logger: logger, webFile: webFile}
 	var past health.History
-	var saver *stateSaver
 	if o.stateDir != "" {
-		saver, past = newStateSaver(o.stateDir, logger)
+		e.saver, past = newStateSaver(o.stateDir, logger)
 	}
 	config.Links = past.Links
-	judge := health.New(judgement, past)
-	judged := func() *health.Host { return judge.Evaluate(s.Snapshot()) }
-	reload.children, reload.judge, reload.judgement = children, judge, judgement
-	e := &exporter{o: o, logger: logger, reloader: reload, webFile: webFile, saver: saver, dropped: dropped, judge: func() { judged() }, changed: make(chan struct{}, 1)}
+	evaluator := health.New(findings, past)
+	e.reloader = &reloader{
+		flags: flags, logger: logger, webFile: webFile, children: children, evaluator: evaluator, findings: findings, ok: true, loaded: time.Now(),
+	}
+
+	// The collector reads the supervisor, which calls the collector.
+	var s *supervisor.Supervisor
+	evaluate := func() *health.Host { return evaluator.Evaluate(s.Snapshot()) }
 	if e.saver != nil {
 		e.saver.current = func() health.History {
-			judged() // Nobody else may have asked.
-			return judge.History()
+			evaluate()
+			return evaluator.History()
 		}
 	}
-	exposed := o.metrics(judged)
-	exposed.Exporter, exposed.Asked, exposed.Sizes = e.self, children.asked, children.sizes
+	exposed := o.metrics(evaluate)
+	exposed.Exporter = func() collector.Exporter { return e.self(dropped()) }
+	exposed.Asked, exposed.Sizes = children.asked, children.sizes
 	c := collector.New(exposed)
 	config.Observers, config.Logger = []supervisor.Observer{c}, logger
-	config.Changed = func() {
-		select {
-		case e.changed <- struct{}{}:
-		default:
-		}
-	}
+	// A finding exists from the run that found it, although the next scrape may be far away.
+	config.Changed = func() { evaluate() }
 	s, err = supervisor.New(config)
 	if err != nil {
 		return nil, err
 	}
-	reload.probesChanged = s.ProbesChanged
+	e.reloader.probesChanged = s.ProbesChanged
 
 	registry := prometheus.NewRegistry()
 	own := []prometheus.Collector{versioncollector.NewCollector(programName)}
 	handlerMetrics := prometheus.Registerer(registry)
 	if o.disableExporterMetrics {
-		handlerMetrics = prometheus.NewRegistry() // which nobody gathers
+		handlerMetrics = prometheus.NewRegistry() // It is never gathered.
 	} else {
-		// What the runtime tells beyond this is for those who work on it.
 		runtimeMetrics := collectors.NewGoCollector(
 			collectors.WithGoCollectorMemStatsMetricsDisabled(), collectors.WithoutGoCollectorRuntimeMetrics(regexp.MustCompile(`.*`)),
 		)
@@ -188,23 +171,19 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 		return withDevices(registry, chosen)
 	}
 	w.Status = func(now time.Time) *api.Status {
-		return api.New(judged(), api.Options{Now: now, Version: version.Version, Host: host})
+		return api.New(evaluate(), api.Options{Now: now, Version: version.Version, Host: host})
 	}
 	w, err = w.Validate()
 	if err != nil {
-		return nil, fmt.Errorf("--web.telemetry-path: %w", err) // the rest is not the user's
+		return nil, fmt.Errorf("--web.telemetry-path: %w", err)
 	}
-	// What cannot be listened at is found before anything is begun.
-	listeners, err := web.Listen(ctx, o.listen)
-	if err != nil {
-		return nil, err
-	}
-	e.supervisor, e.web, e.listeners = s, w, listeners
-	return e, nil
+	e.supervisor, e.web = s, w
+	e.listeners, err = web.Listen(ctx, o.listen)
+	return e, err
 }
 
-// withDevices returns a Gatherer of the exporter's own metrics and those of the devices.
-// One registry for both checks each series once, where prometheus.Gatherers would do so twice.
+// withDevices gathers the exporter's own metrics and those of the devices. Unlike
+// prometheus.Gatherers, one registry checks each series only once.
 func withDevices(own, devices prometheus.Collector) (prometheus.Gatherer, error) {
 	registry := prometheus.NewRegistry()
 	for _, c := range []prometheus.Collector{own, devices} {
@@ -215,14 +194,12 @@ func withDevices(own, devices prometheus.Collector) (prometheus.Gatherer, error)
 	return registry, nil
 }
 
-// self returns what the exporter knows of itself.
-func (e *exporter) self() collector.Exporter {
-	var of collector.Exporter
+func (e *exporter) self(dropped uint64) collector.Exporter {
+	of := collector.Exporter{LogLinesDropped: dropped}
 	of.ConfigOK, of.ConfigLoaded = e.reloader.last()
 	if e.saver != nil {
 		of.StateWritable = e.saver.writable.Load()
 	}
-	of.LogLinesDropped = e.dropped()
 	if e.webFile != nil {
 		inForce := e.webFile.InForce()
 		of.WebConfigInForce = &inForce
@@ -230,8 +207,8 @@ func (e *exporter) self() collector.Exporter {
 	return of
 }
 
-// staleAfter returns how old the last run of each kind can become while all goes as
-// it should, with time to spare.
+// staleAfter returns how old the last run of each kind can become while nothing is wrong, with
+// time to spare.
 func staleAfter(c *supervisor.Config) map[state.Kind]time.Duration {
 	probes := 2*c.Backoff + c.Timeout + c.Contract.Timeout
 	return map[state.Kind]time.Duration{
@@ -241,8 +218,7 @@ func staleAfter(c *supervisor.Config) map[state.Kind]time.Duration {
 	}
 }
 
-// run serves until ctx is cancelled or serving fails, and reloads the configuration file
-// at each signal. When one of its two parts ends, so does the other.
+// run serves until ctx is done or serving fails, and reloads the configuration at each signal.
 func (e *exporter) run(ctx context.Context, reloads <-chan os.Signal) error {
 	handler, err := web.New(e.web)
 	if err != nil {
@@ -250,14 +226,12 @@ func (e *exporter) run(ctx context.Context, reloads <-chan os.Signal) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var wg sync.WaitGroup
-	var supervisorErr error
-	wg.Go(func() {
+	supervised := make(chan error, 1)
+	go func() {
 		defer cancel()
-		supervisorErr = e.supervisor.Run(ctx)
-	})
-	wg.Go(func() { judgeChanges(ctx, e.changed, e.judge) })
-	// The end waits for neither of these two: a file system may never answer.
+		supervised <- e.supervisor.Run(ctx)
+	}()
+	// The end waits for neither of these two, since a file system may never answer.
 	go e.reloader.onSignal(ctx, reloads)
 	saved := make(chan struct{})
 	go func() {
@@ -268,23 +242,10 @@ func (e *exporter) run(ctx context.Context, reloads <-chan os.Signal) error {
 	}()
 	webErr := web.Serve(ctx, handler, e.listeners, e.webFile, e.logger)
 	cancel()
-	wg.Wait()
+	err = errors.Join(webErr, <-supervised)
 	select {
 	case <-saved:
 	case <-time.After(fileTime):
 	}
-	return errors.Join(webErr, supervisorErr)
-}
-
-// judgeChanges has the host judged at once when something has changed, until ctx is done:
-// a finding exists from when it is first found, and no scrape may come soon.
-func judgeChanges(ctx context.Context, changed <-chan struct{}, judge func()) {
-	for {
-		select {
-		case <-changed:
-			judge()
-		case <-ctx.Done():
-			return
-		}
-	}
+	return err
 }

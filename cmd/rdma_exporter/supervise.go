@@ -9,29 +9,27 @@ import (
 	"rdma_exporter/internal/supervisor"
 )
 
-// supervise checks everything that was configured about the devices, and returns
-// what a supervisor needs to know of them, all but its sinks and its logger, and what
-// tells it how to start children. It starts nothing.
-func (o *options) supervise() (supervisor.Config, *commands, error) {
-	o.include, o.exclude = whole(o.include), whole(o.exclude)
+// supervise checks what is configured about the devices. It returns the configuration of a
+// supervisor without observers and logger, and the commands of its children. It starts nothing.
+func (o *options) supervise() (s supervisor.Config, children *commands, err error) {
+	o.include, o.exclude = wholeName(o.include), wholeName(o.exclude)
 	if err := o.loadConfig(); err != nil {
-		return supervisor.Config{}, nil, err
+		return s, nil, err
 	}
 	if err := o.checkTime(); err != nil {
-		return supervisor.Config{}, nil, err
+		return s, nil, err
 	}
 	discover, profile, err := discoverer(o)
 	if err != nil {
-		return supervisor.Config{}, nil, err
+		return s, nil, err
 	}
-	children, err := newCommands(o.settings(), profile)
-	if err != nil {
-		return supervisor.Config{}, nil, err
+	if children, err = newCommands(o.settings(), profile); err != nil {
+		return s, nil, err
 	}
-	if profile != nil {
+	if profile != nil { // A reload may change it.
 		discover = filter(children.simulatedNames, o.include, o.exclude)
 	}
-	s := o.schedule
+	s = o.schedule
 	s.Provider, s.Discover, s.Command, s.CounterWidth = o.provider, discover, children.start, counters.Width
 	if o.provider == providerLibibverbs && o.collectors.choice()[collector.Links] {
 		s.WatchLinks = links.Watch
@@ -40,16 +38,15 @@ func (o *options) supervise() (supervisor.Config, *commands, error) {
 	return s, children, err
 }
 
-// settings are what the flags and the configuration file tell each child.
+// settings returns the settings of each child.
 func (o *options) settings() settings {
 	s := settings{Provider: o.provider, Probe: o.probe, When: o.when, Inventory: o.inventory, Hardware: o.hardware}
-	// All that measuring notification may take fits into a run, beside destroying objects.
+	// Measuring notification leaves time for the rest of a run, such as destroying objects.
 	if free := o.schedule.Timeout - o.probe.DestroyTimeout; free > 0 {
 		n := &s.Probe.Notification
 		n.Budget, n.Deadline = min(free/4, time.Minute), min(max(free/16, 10*time.Millisecond), 10*time.Second) //nolint:mnd // with 10 deadlines, seven eighths
 	}
-	// The rest is for the end of the report, so that an inventory that takes long tells
-	// what it found so far.
+	// The rest is for the end of the report, so that a slow child reports what it has.
 	s.Inventory.Budget = o.schedule.Inventory.Timeout / 5 * 4
 	s.Hardware.Budget = o.schedule.Hardware.Timeout / 5 * 4
 	return s

@@ -108,8 +108,8 @@ func TestBadInput(t *testing.T) {
 		{name: "config key", text: "probe:\n  cq:\n    small: {entires: 3}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 3: ", `no key "entires"`, "docs/reference/configuration.md"}},
 		{name: "config section", text: "probes: {}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 1: ", `no key "probes"`}},
 		{name: "config key twice", text: "probe: {}\nprobe: {}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 2: ", `"probe" already defined at line 1`}},
-		{name: "config word for number", text: "probe:\n  cq:\n    small: {entries: many}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 3: ", "`many` is not a whole number"}},
-		{name: "config duration without unit", text: "probe:\n  destroy_timeout: 5\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 2: ", "`5` is not a duration", "2s"}},
+		{name: "config word for number", text: "probe:\n  cq:\n    small: {entries: many}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 3: ", "found `many`, expected a whole number"}},
+		{name: "config duration without unit", text: "probe:\n  destroy_timeout: 5\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 2: ", "found `5`, expected a duration", "2s"}},
 		{name: "config list for mapping", text: "probe:\n  cq: [1]\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 2: ", "found a list, expected a mapping"}},
 		{name: "config two documents", text: "probe: {}\n---\nprobe: {}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: ", "more than one document", "remove"}},
 		{
@@ -125,8 +125,8 @@ func TestBadInput(t *testing.T) {
 			want: []string{"--config.file FILE: ", "findings.near_limit.warning is 80: use a number above 0", "findings.memlock_near_limit.warning is 0.9", "findings.orphan_age is -1s", "findings.qp_errors is 0", "findings.port_flapping.downs is 33"},
 		},
 		{name: "config threshold key", text: "findings:\n  near_limt: {}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 2: ", `no key "near_limt"`}},
-		{name: "config threshold no number", text: "findings:\n  near_limit: {warning: 80%}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 2: ", "`80%` is not a number"}},
-		{name: "config threshold no whole number", text: "findings:\n  qp_errors: some\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 2: ", "`some` is not a whole number"}},
+		{name: "config threshold no number", text: "findings:\n  near_limit: {warning: 80%}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 2: ", "found `80%`, expected a number"}},
+		{name: "config threshold no whole number", text: "findings:\n  qp_errors: some\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 2: ", "found `some`, expected a whole number"}},
 		{name: "config accept key", text: "accept:\n  - {findings: port_down}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 2: ", `no key "findings"`}},
 		{name: "config accept no list", text: "accept: port_down\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 1: ", "found `port_down`, expected a list"}},
 		{
