@@ -16,11 +16,7 @@ import (
 func testCommands(t *testing.T) *commands {
 	t.Helper()
 	s := settings{Provider: providerSimulated, Probe: probe.DefaultConfig(), Inventory: inventory.DefaultConfig()}
-	c, err := newCommands(s, simulated.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return newCommands(s, simulated.Default())
 }
 
 func decoded(t *testing.T, stdin []byte) wire.Input[settings] {
@@ -69,7 +65,6 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// A child runs on one processor, unless somebody said how many there are to be.
 func TestChildEnvironment(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ env, want []string }{

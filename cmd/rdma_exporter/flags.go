@@ -28,29 +28,29 @@ const (
 	programName    = "rdma_exporter"
 	defaultAddress = ":10879"
 
-	commandServe     = "serve"
-	commandAudit     = "audit"
-	commandProbe     = "probe"
-	commandContract  = "contract"
-	commandInventory = "inventory"
-	commandHardware  = "hardware"
-
+	commandServe       = "serve"
+	commandAudit       = "audit"
 	commandHealthcheck = "healthcheck"
 	commandCeiling     = "ceiling"
+	commandProbe       = "probe"
+	commandContract    = "contract"
+	commandInventory   = "inventory"
+	commandHardware    = "hardware"
 
 	providerLibibverbs = "libibverbs"
 	providerSimulated  = "simulated"
 
+	whenAlways = "always"
+	whenIdle   = "idle"
+
 	// maxRequests limits concurrent scrapes. With 64 devices, the worst format of five takes
 	// less than 128 MiB.
 	maxRequests = 5
-
-	whenAlways = "always"
-	whenIdle   = "idle"
+	// backoffIntervals limits the pause after failed runs, in intervals of the probes.
+	backoffIntervals = 5
 )
 
-// options are the command line: the configuration of each room, set by flags, and what
-// is the business of the commands themselves.
+// options are the values of the flags.
 type options struct {
 	command string
 
@@ -61,26 +61,21 @@ type options struct {
 	findings  health.Config
 	web       web.Config
 
-	collectors switches
-	configFile string
-	// stateDir is where what is remembered is kept over a restart; empty for nowhere.
+	collectors       switches
+	configFile       string
 	stateDir         string
 	provider         string
 	simulatedProfile string
 	include, exclude *regexp.Regexp
-	// when is when a device is probed in full.
-	when string
+	when             string
 
 	listen                 *toolkit.FlagConfig
 	disableExporterMetrics bool
 	log                    *promslog.Config
-	// retired are the flags that are set and have no effect.
-	retired *retired
+	retired                *retired
 
-	// device is that of the commands for one device.
-	device string
-
-	// format, output, failOn and accept are of the command audit.
+	// The rest are flags of single commands.
+	device                 string
 	format, output, failOn string
 	accept                 []string
 	brief                  bool
@@ -90,7 +85,6 @@ type options struct {
 	ceiling ceilingFlags
 }
 
-// newOptions returns options with the defaults of each room.
 func newOptions() *options {
 	return &options{
 		schedule: supervisor.DefaultConfig(), probe: probe.DefaultConfig(), inventory: inventory.DefaultConfig(), findings: health.Default(),
@@ -100,8 +94,8 @@ func newOptions() *options {
 	}
 }
 
-// parse parses the command line. With done, there is nothing left to do but to
-// end with status: help or the version was shown, or an error.
+// parse parses the command line. If done, it has shown help, the version or an error, and the
+// program must end with the status.
 func parse(args []string, std stdio) (o *options, done bool, status int) {
 	o = newOptions()
 	if isChild(args) {
@@ -109,7 +103,7 @@ func parse(args []string, std stdio) (o *options, done bool, status int) {
 		return o, false, exitOK
 	}
 	app := kingpin.New(programName, "Prometheus exporter and resource auditor for RDMA devices: creates small verbs objects on each device, in a short-lived child process, and serves what it got, how long it took and what failed.")
-	// kingpin shows help and version in the middle of parsing, and goes on.
+	// kingpin shows help and version while it parses, and goes on.
 	app.Terminate(func(code int) { done, status = true, code })
 	app.UsageWriter(std.out)
 	app.ErrorWriter(std.err)
@@ -123,16 +117,19 @@ func parse(args []string, std stdio) (o *options, done bool, status int) {
 	}
 	args = withCommand(args)
 	switch name := commandOf(args); name {
-	case commandHealthcheck: // which has no use for devices
+	case commandHealthcheck: // It has no devices.
 	case commandCeiling:
 		o.addHost(app)
 	default:
-		// What is done once has no schedule, and serves nothing.
 		o.addFlags(app, std, name == commandAudit)
 	}
 	o.addCommands(app)
 	if man {
-		return nil, true, writeManPage(std, app.Model())
+		if err := writeManPage(app); err != nil {
+			complain(std, fmt.Errorf("write the manual page: %w", err))
+			return nil, true, exitFailed
+		}
+		return nil, true, exitOK
 	}
 	command, err := app.Parse(args)
 	if done {
@@ -146,7 +143,7 @@ func parse(args []string, std stdio) (o *options, done bool, status int) {
 	o.derive()
 	if o.collectors.on != nil {
 		if err := o.choose(); err != nil {
-			fmt.Fprintf(std.err, "%s: error: %v\n", programName, err)
+			complain(std, err)
 			return nil, true, exitUsage
 		}
 	}
@@ -156,8 +153,8 @@ func parse(args []string, std stdio) (o *options, done bool, status int) {
 // deviceFlag is the flag of a child.
 const deviceFlag = "--device="
 
-// isChild reports whether arguments are those of a child, as the exporter gives them. A
-// child is started every few seconds: what it does not need costs it time.
+// isChild reports whether arguments are those that the exporter gives a child. A child starts every
+// few seconds, and saves the time of kingpin.
 func isChild(args []string) bool {
 	if len(args) == 1 {
 		return args[0] == commandHardware
@@ -165,9 +162,8 @@ func isChild(args []string) bool {
 	return len(args) == 2 && strings.HasPrefix(args[1], deviceFlag) && slices.Contains(state.Kinds(), state.Kind(args[0]))
 }
 
-// withCommand returns arguments that begin with a command. kingpin's own default
-// command would swallow errors of the flags before it, and its command help would
-// show the flags of another one.
+// withCommand returns arguments that begin with a command. kingpin's own default command would hide
+// errors of the flags before it, and its command help would show the flags of another one.
 func withCommand(args []string) []string {
 	if len(args) > 0 && args[0] == "help" {
 		args = append(slices.Clone(args[1:]), "--help")
@@ -178,12 +174,11 @@ func withCommand(args []string) []string {
 	return args
 }
 
-// completionFlag is the flag of kingpin with which a shell asks what may come next.
-// The words that were typed so far follow, and they may have no command yet.
+// completionFlag is the flag of kingpin by which a shell asks for completions. The words so far
+// follow.
 const completionFlag = "--completion-bash"
 
-// commandOf returns the command that arguments begin with, or those that are being
-// typed.
+// commandOf returns the first word of the arguments, or of those to complete.
 func commandOf(args []string) string {
 	if args[0] == completionFlag && len(args) > 1 {
 		return args[1]
@@ -191,7 +186,7 @@ func commandOf(args []string) string {
 	return args[0]
 }
 
-// addCommands adds the commands, with the flags that only they have.
+// addCommands adds the commands and their own flags.
 func (o *options) addCommands(app *kingpin.Application) {
 	app.Command(commandServe, "Probe the devices continuously, and serve the metrics. The default command.")
 	o.addAudit(app)
@@ -208,7 +203,8 @@ func (o *options) addCommands(app *kingpin.Application) {
 	app.Command(commandHardware, "Read the hardware of all devices from the kernel once and write a report; the exporter's child process for readings.").Hidden()
 }
 
-// addFlags adds the flags of the commands serve and audit, or of audit alone if once.
+// addFlags adds the common flags of the commands serve and audit. If once, it leaves out those of a
+// schedule and a server.
 func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
 	stateDirHelp := "Directory that keeps the start of findings over restarts. Default: that of the service, or none."
 	if once {
@@ -241,7 +237,7 @@ func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
 	o.log.Writer = std.err
 }
 
-// addRuns adds the flags that say how often what is done, and for how long.
+// addRuns adds the flags of intervals, time limits and extent.
 func (o *options) addRuns(app *kingpin.Application, once bool) {
 	s, notification := &o.schedule, &o.probe.Notification
 	if !once {
@@ -276,8 +272,7 @@ func (o *options) addRuns(app *kingpin.Application, once bool) {
 		Default(duration(s.Inventory.Timeout)).DurationVar(&s.Inventory.Timeout)
 }
 
-// addHost adds the flags that say where the devices are, and those that nobody needs any
-// longer.
+// addHost adds the flags that say where the devices are, and the retired ones.
 func (o *options) addHost(app *kingpin.Application) {
 	app.Flag("path.sysfs", "Where sysfs is mounted.").
 		Default(o.hardware.Sysfs).StringVar(&o.hardware.Sysfs)
@@ -288,8 +283,7 @@ func (o *options) addHost(app *kingpin.Application) {
 	o.retired = addRetired(app)
 }
 
-// culprit names the flag whose value made parsing fail with err, or returns
-// nothing if it was no value: kingpin tells only what is wrong with the value.
+// culprit returns the flag whose value made parsing fail with err, or "". kingpin does not name it.
 func culprit(app *kingpin.Application, args []string, err error) string {
 	context, _ := app.ParseContext(args)
 	if context == nil {
@@ -308,16 +302,25 @@ func culprit(app *kingpin.Application, args []string, err error) string {
 	return ""
 }
 
-// duration is a duration as people write it: 24h, not 24h0m0s.
+// wholeNumber is the value of a flag. kingpin's own takes 1.5 for 1.
+func wholeNumber(to *int) kingpin.Value { return number{to} }
+
+type number struct{ to *int }
+
+// Set implements kingpin.Value.
+func (n number) Set(s string) (err error) {
+	if *n.to, err = strconv.Atoi(s); err != nil {
+		return fmt.Errorf("%q is not a whole number, or too large", s)
+	}
+	return nil
+}
+
+// String implements kingpin.Value.
+func (n number) String() string { return strconv.Itoa(*n.to) }
+
+// duration formats a duration without zeros at its end, such as 24h.
 func duration(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
+	return regexp.MustCompile(`([hm])(0m)?0s$`).ReplaceAllString(d.String(), "$1")
 }
 
 // derive sets what follows from the flags.
@@ -327,9 +330,6 @@ func (o *options) derive() {
 	s.Hardware.Timeout = s.Inventory.Timeout
 }
 
-// backoffIntervals limits the pause after failed runs, in intervals of the probes.
-const backoffIntervals = 5
-
 // check returns an error that names each flag whose value cannot be used.
 func (o *options) check() error {
 	return errors.Join(o.schedule.Check(), o.probe.Notification.Validate())
@@ -338,12 +338,9 @@ func (o *options) check() error {
 // checkTime returns an error if destroying objects could take all the time of a run.
 func (o *options) checkTime() error {
 	var errs []error
-	for _, run := range []struct {
-		flag string
-		supervisor.Schedule
-	}{{"probe.timeout", o.schedule.Schedule}, {"contract.timeout", o.schedule.Contract}} {
+	for flag, run := range map[string]supervisor.Schedule{"probe.timeout": o.schedule.Schedule, "contract.timeout": o.schedule.Contract} {
 		if run.Interval > 0 && o.probe.DestroyTimeout >= run.Timeout {
-			errs = append(errs, fmt.Errorf("--%s %s leaves no time beside probe.destroy_timeout %s: make one longer or the other shorter", run.flag, run.Timeout, o.probe.DestroyTimeout))
+			errs = append(errs, fmt.Errorf("--%s %s leaves no time for probe.destroy_timeout %s: make one longer or the other shorter", flag, run.Timeout, o.probe.DestroyTimeout))
 		}
 	}
 	return errors.Join(errs...)

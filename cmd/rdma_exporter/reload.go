@@ -71,13 +71,10 @@ func (r *reloader) load() error {
 	if err != nil {
 		return err
 	}
-	if err := r.children.simulate(profile); err != nil {
-		return err
-	}
 	c := o.findings
 	c.StaleAfter, c.Once, c.Now = r.findings.StaleAfter, r.findings.Once, r.findings.Now
 	before := r.children.settings.Load().Probe
-	r.children.configure(o.settings())
+	r.children.configure(o.settings(), profile)
 	if !reflect.DeepEqual(before, o.probe) {
 		r.probesChanged()
 	}

@@ -6,15 +6,11 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 )
 
-// A retiredFlag is a flag of an earlier release, which is accepted and ignored in this one.
-type retiredFlag struct {
-	name string
-	// now is what holds instead.
-	now string
-}
+// A retiredFlag has no effect. Its text says what applies instead.
+type retiredFlag struct{ name, now string }
 
-// retiredFlags returns the flags that the release after 0.1.0 accepts and ignores. The
-// chart repeats them in files/retired-flags.yaml.
+// retiredFlags returns the flags of 0.1.0 that the next release accepts and ignores. The chart
+// repeats them in files/retired-flags.yaml.
 func retiredFlags() []retiredFlag {
 	return []retiredFlag{
 		{"collector.vectors", "use --notification.vectors=1 to measure a single completion vector"},
@@ -39,7 +35,6 @@ func retiredFlags() []retiredFlag {
 // retired collects the retired flags of a command line.
 type retired struct{ set map[string]*bool }
 
-// addRetired adds the retired flags, which no help shows.
 func addRetired(app *kingpin.Application) *retired {
 	r := &retired{set: make(map[string]*bool)}
 	for _, f := range retiredFlags() {
@@ -56,7 +51,7 @@ func addRetired(app *kingpin.Application) *retired {
 	return r
 }
 
-// warn calls tell for each retired flag that is set, with what holds instead.
+// warn calls tell for each retired flag that is set.
 func (r *retired) warn(tell func(flag, now string)) {
 	for _, f := range retiredFlags() {
 		if r != nil && *r.set[f.name] {
@@ -65,7 +60,6 @@ func (r *retired) warn(tell func(flag, now string)) {
 	}
 }
 
-// ignored says that a flag has no effect.
 func (s stdio) ignored(flag, now string) {
 	fmt.Fprintf(s.err, "%s: warning: %s is ignored: %s\n", programName, flag, now)
 }

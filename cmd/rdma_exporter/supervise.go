@@ -23,9 +23,7 @@ func (o *options) supervise() (s supervisor.Config, children *commands, err erro
 	if err != nil {
 		return s, nil, err
 	}
-	if children, err = newCommands(o.settings(), profile); err != nil {
-		return s, nil, err
-	}
+	children = newCommands(o.settings(), profile)
 	if profile != nil { // A reload may change it.
 		discover = filter(children.simulatedNames, o.include, o.exclude)
 	}

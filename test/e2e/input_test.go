@@ -67,7 +67,7 @@ func TestBadInput(t *testing.T) {
 		{
 			name: "timeout too short without notification",
 			args: []string{simulated, "--probe.timeout=2s", "--notification.samples=0"},
-			want: []string{"--probe.timeout 2s leaves no time beside probe.destroy_timeout 2s: make one longer or the other shorter"},
+			want: []string{"--probe.timeout 2s leaves no time for probe.destroy_timeout 2s: make one longer or the other shorter"},
 		},
 		{
 			name: "contract run's timeout too short",
