@@ -134,7 +134,11 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 	c := collector.New(exposed)
 	config.Observers, config.Logger = []supervisor.Observer{c}, logger
 	// A finding exists from the run that found it, although the next scrape may be far away.
-	config.Changed = func() { evaluate() }
+	config.Changed = func() {
+		if s != nil { // New calls it, too.
+			evaluate()
+		}
+	}
 	s, err = supervisor.New(config)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"rdma_exporter/test/running"
 )
@@ -51,7 +52,12 @@ func TestReloadAndRestart(t *testing.T) {
 
 	write(file, "")
 	e := run()
+	e.ready(t)
+	asked := time.Now()
 	first := since(e, "false")
+	if first > float64(asked.UnixNano())/1e9 {
+		t.Errorf("the port is down since %v, although nothing asked before %v: a run is not evaluated at once", first, asked)
+	}
 	write(file, "accept: [{finding: port_down, reason: not cabled}, {finding: leaked, reason: ticket 4711}]")
 	if err := e.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
