@@ -14,7 +14,6 @@ const (
 	resourcesUID = "rdma-resources"
 )
 
-// gridWidth is how many columns the grid of Grafana has.
 const gridWidth = 24
 
 // schemaVersion is that of Grafana 10.4. Later versions migrate it on import.
@@ -23,13 +22,11 @@ const schemaVersion = 39
 // rateInterval is the shortest window of rates, so that by default it has several runs.
 const rateInterval = "2m"
 
-// scope is how a dashboard selects: the matchers that stand for @job, @instance and
-// @device in its expressions.
+// scope is how a dashboard selects: the matchers that stand for @job, @instance and @device in its expressions.
 type scope struct {
 	job, instance, device string
 }
 
-// expand puts the matchers into an expression.
 func (s scope) expand(expr string) string {
 	return strings.NewReplacer(
 		"@job", s.job,
@@ -39,14 +36,12 @@ func (s scope) expand(expr string) string {
 	).Replace(expr)
 }
 
-// board puts a dashboard together.
 type board struct {
 	dashboard grafanaBoard
 	scope     scope
 	ids, y    uint32
 }
 
-// newBoard returns a board without rows.
 func newBoard(uid, title, description string, s scope, variables ...dashboard.VariableModel) *board {
 	return &board{
 		scope: s,
@@ -76,8 +71,7 @@ func (b *board) row(title string, panels ...dashboard.Panel) {
 	}
 }
 
-// folded adds a row of panels that is collapsed at first. Grafana runs its queries only
-// once it is opened.
+// folded adds a row of panels that is collapsed at first. Grafana runs its queries only once it is opened.
 func (b *board) folded(title string, panels ...dashboard.Panel) {
 	row := b.heading(title, true)
 	below := b.y
@@ -103,8 +97,8 @@ func (b *board) heading(title string, collapsed bool) *dashboard.RowPanel {
 	}
 }
 
-// place puts panels from left to right in lines as high as their highest panel, numbers
-// them and expands their expressions.
+// place puts panels from left to right in lines as high as their highest panel, numbers them and expands their
+// expressions.
 func (b *board) place(panels []dashboard.Panel) []dashboard.Panel {
 	var x, height uint32
 	for i := range panels {

@@ -167,9 +167,8 @@ func (c *checker) head() {
 	}
 }
 
-// keeps checks what a link in the head keeps of what was chosen: the data source, the
-// job if as many can be chosen there, and nothing that is more than can be chosen
-// there, which leaves its panels empty.
+// keeps checks what a link in the head keeps of what was chosen: the data source, the job if as many can be chosen
+// there, and nothing that is more than can be chosen there, which leaves its panels empty.
 func (c *checker) keeps(l link) {
 	i := slices.IndexFunc(c.all, func(d board) bool { return d.UID == uidOf(l.URL) })
 	if i < 0 {

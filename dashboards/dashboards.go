@@ -1,6 +1,5 @@
-// Package dashboards declares the Grafana dashboards of the exporter: the fleet, one
-// device, and the resources of one host. The JSON files next to it are generated from it
-// by go test ./dashboards -update; users import them.
+// Package dashboards declares the Grafana dashboards of the exporter: the fleet, one device, and the resources of one
+// host. The JSON files next to it are generated from it by go test ./dashboards -update; users import them.
 package dashboards
 
 import (
@@ -11,8 +10,8 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
-// grafanaBoard is a dashboard in the schema of Grafana 10.4, which later versions migrate on
-// import. The newer schema needs Grafana 12.
+// grafanaBoard is a dashboard in the schema of Grafana 10.4, which later versions migrate on import. The newer schema
+// needs Grafana 12.
 type grafanaBoard = dashboard.Dashboard //nolint:staticcheck // Deprecated in favour of that.
 
 // All returns the dashboards as Grafana imports them, by uid.

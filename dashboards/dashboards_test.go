@@ -27,8 +27,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestHistograms verifies that each expression that reads a classic histogram reads the
-// native one as well.
+// TestHistograms verifies that each expression that reads a classic histogram reads the native one as well.
 func TestHistograms(t *testing.T) {
 	classic := regexp.MustCompile(`(rdma_notification_latency_seconds|rdma_verbs_call_latency_seconds)_(bucket|sum|count)\b`)
 	for _, d := range declared(t) {
@@ -121,53 +120,27 @@ func TestFaultsAreFound(t *testing.T) {
 		spoil func(*board)
 		want  string
 	}{
-		"thresholds fall":  {func(d *board) { slices.Reverse(first(d, "stat").FieldConfig.Defaults.Thresholds.Steps) }, "thresholds do not rise"},
-		"id twice":         {func(d *board) { first(d, "stat").ID = 1 }, "id 1 twice"},
-		"overlap":          {func(d *board) { first(d, "table").GridPos.Y -= 2 }, "overlaps"},
-		"unknown metric":   {expr(`rdma_port_states{` + device + `}`), "unknown metric rdma_port_states"},
-		"unknown matcher":  {expr(`rdma_port_state_id{` + device + `,verb="x"}`), "has no label verb"},
-		"unknown grouping": {expr(`sum by (verb) (rdma_port_state_id{` + device + `})`), "nothing has the label verb"},
-		"unknown legend":   {func(d *board) { first(d, "stat").Targets[0].LegendFormat = "{{errno}}" }, "legend has {{errno}}"},
-		"unknown column": {func(d *board) {
-			first(d, "table").Targets[0].Expr = `rdma_port_state_id{` + device + `}`
-		}, "column provider"},
+		"thresholds fall":     {func(d *board) { slices.Reverse(first(d, "stat").FieldConfig.Defaults.Thresholds.Steps) }, "thresholds do not rise"},
+		"overlap":             {func(d *board) { first(d, "table").GridPos.Y -= 2 }, "overlaps"},
+		"unknown metric":      {expr(`rdma_port_states{` + device + `}`), "unknown metric rdma_port_states"},
+		"unknown matcher":     {expr(`rdma_port_state_id{` + device + `,verb="x"}`), "has no label verb"},
+		"unknown grouping":    {expr(`sum by (verb) (rdma_port_state_id{` + device + `})`), "nothing has the label verb"},
+		"unknown legend":      {func(d *board) { first(d, "stat").Targets[0].LegendFormat = "{{errno}}" }, "legend has {{errno}}"},
 		"no job":              {expr(`rdma_port_state_id{instance="$instance",device="$device"}`), "is not selected by job"},
 		"single with a regex": {expr(`rdma_port_state_id{job="$job",instance=~"$instance",device="$device"}`), "instance=~"},
 		"fixed window":        {expr(`sum(rate(rdma_probe_runs_total{` + device + `}[5m]))`), "rate over 5m"},
 		"no such variable":    {expr(`sum(rdma_port_state_id{` + device + `,port="$port"})`), "variable port"},
 		"join across hosts":   {expr(`rdma_port_state_id{` + device + `} * on (device) group_left () rdma_device_completion_vectors{` + device + `}`), "joins without job"},
 		"join of targets":     {expr(`rdma_port_state_id{` + device + `} * on (job, instance, device) group_left () rdma_device_completion_vectors{` + device + `}`), "there may be two series"},
-		"rounded up":          {expr(`ceil(sum(increase(rdma_probe_runs_total{` + device + `}[$__range])))`), "one event would be two"},
-		"well if not known":   {expr(`sum(rdma_probe_stuck{` + device + `}) or vector(0)`), "where nothing is known"},
 		"colour of nothing":   {func(d *board) { first(d, "stat").FieldConfig.Defaults.Mappings = nil }, "where nothing is known"},
 		"hour of minutes":     {expr(`3600 * sum(rate(rdma_probe_runs_total{` + device + `}[$__rate_interval]))`), "an hour by a few minutes"},
-		"not bound": {
-			expr(`max(rdma_owner_locked_bytes{job="$job",instance="$instance"} / ignoring (kind) rdma_owner_locked_limit_bytes{job="$job",instance="$instance"})`),
-			"no limit binds",
-		},
-		"a fleet over time": {func(d *board) {
-			*d = declared(t)[0]
-			first(d, "timeseries").Targets[0].Expr = `sum(rdma_finding_first_seen_timestamp_seconds{job=~"$job",instance=~"$instance",device=~"$device"})`
-		}, "needs a recording rule"},
 		"restart as news": {func(d *board) {
 			d.Annotations.List[1].Expr = `rdma_device_info{` + device + `} unless rdma_device_info{` + device + `} offset $__rate_interval`
 		}, "not known before"},
-		"no filter": {func(d *board) { first(d, "table").Description += " Filter by a column." }, "can be filtered"},
-		"filter not described": {func(d *board) {
-			first(d, "table").FieldConfig.Defaults.Custom.Filterable = true
-		}, "can be filtered"},
 		"one query limited": {func(d *board) {
 			p := first(d, "table")
 			p.Targets[0].Expr = "topk(5, " + p.Targets[0].Expr + ")"
 		}, "B has all rows"},
-		"link keeps several": {func(d *board) {
-			*d = declared(t)[0]
-			d.Links[0].IncludeVars = true
-		}, "keeps device, of which only one"},
-		"link keeps all": {func(d *board) {
-			*d = declared(t)[2]
-			d.Links[1].URL += "&${device:queryparam}"
-		}, "keeps device, of which only one"},
 		"link of a label": {func(d *board) {
 			first(d, "timeseries").FieldConfig.Defaults.Links = []link{{URL: "/d/rdma-fleet?var-job=${__field.labels.nothing}"}}
 		}, "the label nothing"},
@@ -175,7 +148,6 @@ func TestFaultsAreFound(t *testing.T) {
 			first(d, "table").FieldConfig.Defaults.Links = []link{{URL: "/d/rdma-fleet?var-job=${__data.fields.nothing}"}}
 		}, "the field nothing"},
 		"link to nowhere": {func(d *board) { d.Links[0].URL = "/d/rdma-nowhere" }, "no dashboard rdma-nowhere"},
-		"link loses time": {func(d *board) { d.Links[0].KeepTime = false }, "does not keep the time"},
 		"link sets none":  {func(d *board) { d.Links[0].URL = "/d/rdma-fleet?var-port=1&${job:queryparam}" }, "has no variable port"},
 		"no such query":   {func(d *board) { p := first(d, "table"); p.Targets = p.Targets[:1] }, "Value #B"},
 	} {

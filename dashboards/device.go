@@ -7,7 +7,6 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
-// device returns the dashboard of one device.
 func device() grafanaBoard {
 	s := scope{`job="$job"`, `instance="$instance"`, `device="$device"`}
 	b := newBoard(deviceUID, "RDMA / Device",
@@ -28,15 +27,13 @@ func device() grafanaBoard {
 }
 
 const (
-	// failing is 1 for devices whose last run was not ok, 0 for the others. Like all that
-	// compares series, it takes one of each device: while a label of a target changes, as
-	// that of its pod, there are two.
+	// failing is 1 for devices whose last run was not ok, 0 for the others. Like all that compares series, it takes
+	// one of each device: while a label of a target changes, as that of its pod, there are two.
 	failing = `(` + lastRun + ` > bool (max by (@id) (rdma_probe_last_success_timestamp_seconds{@device}) or 0 * ` + lastRun + `))`
 	lastRun = `max by (@id) (rdma_probe_last_run_timestamp_seconds{@device})`
-	// eachVerdict are the contracts that each device did not keep at some time,
-	// unexpected those of them that its driver is not known for, and eachJudgement how
-	// many there are of each verdict. eachFinding is how many findings there are of each
-	// severity, without those that are accepted.
+	// eachVerdict are the contracts that each device did not keep at some time, unexpected those of them that its
+	// driver is not known for, and eachJudgement how many there are of each verdict. eachFinding is how many findings
+	// there are of each severity, without those that are accepted.
 	eachVerdict   = `max by (@id, contract, severity) (rdma_contract_violated{@device})`
 	unexpected    = `max by (@id, contract, severity) (rdma_contract_violated{@device,known!="true"})`
 	eachJudgement = `max by (@id, verdict) (rdma_contract_verdicts{@device})`
@@ -149,17 +146,14 @@ func deviceTrouble() []dashboard.Panel {
 	}
 }
 
-// severities colours the names of severities.
 func severities() []dashboard.ValueMapping {
 	return texts(text{"critical", "critical", critical}, text{"warning", "warning", warning}, text{"info", "info", neutral})
 }
 
-// harms colours what findings do.
 func harms() []dashboard.ValueMapping {
 	return texts(text{"outage", "outage", critical}, text{"failure", "failure", critical}, text{"degradation", "degradation", warning}, text{"quirk", "quirk", neutral}, text{"note", "note", neutral})
 }
 
-// portState is the number of the state that each port is in.
 const portState = `max by (port) (rdma_port_state_id{@device})`
 
 func deviceNotification() []dashboard.Panel {
@@ -215,7 +209,6 @@ func vector(selector string) string {
 	return "max by (comp_vector) (" + selector + ")"
 }
 
-// perMinuteOf is the rate of a counter of the chosen devices, by labels.
 func perMinuteOf(by, counter string) string {
 	return fmt.Sprintf(`60 * sum by (%s) (rate(%s{@device}[$__rate_interval]))`, by, counter)
 }
@@ -297,9 +290,8 @@ func deviceSizes() []dashboard.Panel {
 	}
 }
 
-// sizes are all sizes of one kind, requested, actual or queried, told apart by the
-// label object. What is requested is so of the host: it is told of the objects that the
-// device gave.
+// sizes are all sizes of one kind, requested, actual or queried, told apart by the label object. What is requested is
+// so of the host: it is told of the objects that the device gave.
 func sizes(kind string) string {
 	given := func(metric, labels string) string {
 		return fmt.Sprintf(`max by (%s) (rdma_probe_%s_actual{@device})`, labels, metric)

@@ -7,7 +7,6 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
-// fleet returns the dashboard of all devices.
 func fleet() grafanaBoard {
 	s := scope{`job=~"$job"`, `instance=~"$instance"`, `device=~"$device"`}
 	b := newBoard(fleetUID, "RDMA / Fleet",
@@ -24,16 +23,15 @@ func fleet() grafanaBoard {
 	return b.dashboard
 }
 
-// The recording rules of alerts/recording.yaml that panels need which would be too
-// costly from the histograms of a whole fleet.
+// The recording rules of alerts/recording.yaml that panels need which would be too costly from the histograms of a
+// whole fleet.
 const (
 	p99Rule    = `instance_device_path:rdma_notification_latency_seconds:p99_rate5m{@device}`
 	ratioRule  = `instance_device_path:rdma_notification_latency_seconds:fleet_ratio_p99_rate5m{@device}`
 	medianRule = `job_model_path:rdma_notification_latency_seconds:median_p99_rate5m{@job}`
 	// findingsRule is of all devices of the jobs: there is none of the chosen ones alone.
 	findingsRule = `job_finding_severity:rdma_findings:count{@job,severity!="info"}`
-	// troubleRule is how much is wrong with each device with which anything is, and
-	// nodeRule the same of nodes.
+	// troubleRule is how much is wrong with each device with which anything is, and nodeRule the same of nodes.
 	troubleRule = `instance_device:rdma_trouble:sum{@device}`
 	nodeRule    = `instance:rdma_trouble:sum{@instance}`
 	downRule    = `instance:rdma_ports_down:count{@instance}`
@@ -49,8 +47,7 @@ const (
 	runAge = `(time() - ` + lastRun + `)`
 	// stale are the devices of the alert RDMAProbesStale, with those that it waits for.
 	stale = `((` + runAge + ` > 600 or max by (@id) (rdma_probe_stuck{@device}) unless on (@id) rdma_probe_last_run_timestamp_seconds{@device}) unless on (@id) rdma_probe_stuck{@device} == 1)`
-	// noDevice is 0 if any device is known, and nothing otherwise: what is not known must
-	// not look well.
+	// noDevice is 0 if any device is known, and nothing otherwise: what is not known must not look well.
 	noDevice = ` or 0 * count(rdma_device_info{@device})`
 )
 

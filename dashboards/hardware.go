@@ -6,11 +6,9 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
-// ofCollector ends the description of a panel that a collector feeds which is on by
-// default.
+// ofCollector ends the description of a panel that a collector feeds which is on by default.
 const ofCollector = " Of the collector %s."
 
-// counterLine is a counter of ports, and what its line is called.
 type counterLine struct{ metric, legend string }
 
 // ratesOf returns the rates of counters of ports, a line for each port.
@@ -24,7 +22,6 @@ func ratesOf(factor string, counters ...counterLine) []query {
 	return queries
 }
 
-// eachPort is the one value of a gauge that each port has.
 func eachPort(metric string) string { return `max by (port) (` + metric + `{@device})` }
 
 func deviceTraffic() []dashboard.Panel {
@@ -254,8 +251,8 @@ func fleetHardware() []dashboard.Panel {
 }
 
 const (
-	// resentRule is the share of packets that ports transmit once more, and lostRule how
-	// many timeouts and sequence NAKs there are for each packet.
+	// resentRule is the share of packets that ports transmit once more, and lostRule how many timeouts and sequence
+	// NAKs there are for each packet.
 	resentRule = `instance_device_port:rdma_port_retransmitted_packets:ratio_rate5m{@device}`
 	lostRule   = `instance_device_port:rdma_port_retransmit_events:ratio_rate5m{@device}`
 	// pciShare is what adapters have of the speed and the lanes that they could have.

@@ -15,7 +15,6 @@ const (
 	many chosen = true
 )
 
-// sourceVariable is the variable of the data source.
 func sourceVariable() dashboard.VariableModel {
 	return dashboard.VariableModel{
 		Type:        dashboard.VariableTypeDatasource,
@@ -27,9 +26,8 @@ func sourceVariable() dashboard.VariableModel {
 	}
 }
 
-// queryVariable is a variable whose values are those of a label, in natural order. With
-// many, all are chosen at first, and All stands for the given expression, or if it is
-// empty for each value found.
+// queryVariable is a variable whose values are those of a label, in natural order. With many, all are chosen at
+// first, and All stands for the given expression, or if it is empty for each value found.
 func queryVariable(name, label, description, query string, c chosen, all string) dashboard.VariableModel {
 	v := dashboard.VariableModel{
 		Type:        dashboard.VariableTypeQuery,
@@ -55,26 +53,23 @@ func queryVariable(name, label, description, query string, c chosen, all string)
 	return v
 }
 
-// jobVariable is the variable of the jobs. All stands for the jobs that have ever
-// scraped such an exporter, not for any: up, too, is selected by it.
+// jobVariable is the variable of the jobs. All stands for the jobs that have ever scraped such an exporter, not for
+// any: up, too, is selected by it.
 func jobVariable(c chosen) dashboard.VariableModel {
 	return queryVariable("job", "Job", "The job by which Prometheus scrapes the exporters.",
 		`label_values(rdma_devices, job)`, c, "")
 }
 
-// instanceVariable is the variable of the exporters.
 func instanceVariable(s scope, c chosen) dashboard.VariableModel {
 	return queryVariable("instance", "Instance", "The exporter, one on each host.",
 		s.expand(`label_values(rdma_devices{@job}, instance)`), c, ".*")
 }
 
-// deviceVariable is the variable of the devices.
 func deviceVariable(s scope, c chosen) dashboard.VariableModel {
 	return queryVariable("device", "Device", "The RDMA device of the host.",
 		s.expand(`label_values(rdma_device_info{@instance}, device)`), c, ".+")
 }
 
-// choice is a variable with fixed values, of which the first is chosen at first.
 func choice(name, label, description string, values ...string) dashboard.VariableModel {
 	v := dashboard.VariableModel{
 		Type:        dashboard.VariableTypeCustom,
@@ -91,10 +86,9 @@ func choice(name, label, description string, values ...string) dashboard.Variabl
 	return v
 }
 
-// links returns the links from a dashboard to the others. They keep the time and the
-// choices that the other dashboard can hold: All, or several values, mean nothing to a
-// variable of one value. The link to the fleet drops instance and device, since a fleet of
-// one device shows nothing.
+// links returns the links from a dashboard to the others. They keep the time and the choices that the other dashboard
+// can hold: All, or several values, mean nothing to a variable of one value. The link to the fleet drops instance and
+// device, since a fleet of one device shows nothing.
 func links(from string) []dashboard.DashboardLink {
 	all := []dashboard.DashboardLink{
 		head("Fleet", "Which devices stand out", fleetUID, "?${datasource:queryparam}&${job:queryparam}"),
@@ -120,7 +114,6 @@ func head(title, tooltip, uid, query string) dashboard.DashboardLink {
 	return l
 }
 
-// link returns a link to a dashboard.
 func link(title, uid, query string) dashboard.DashboardLink {
 	return dashboard.DashboardLink{
 		Title: title, Type: dashboard.DashboardLinkTypeLink, Url: new("/d/" + uid + query), Tags: []string{},
@@ -137,30 +130,22 @@ const (
 		"&var-instance=${__field.labels.instance:percentencode}&var-device=${__field.labels.device:percentencode}&${__url_time_range}"
 )
 
-// toDevice links a row of a table that has the fields job, instance and device to
-// the dashboards of that device.
 func toDevice() []dashboard.DashboardLink {
 	return []dashboard.DashboardLink{link("This device", deviceUID, rowDevice), link("Its resources", resourcesUID, rowDevice)}
 }
 
-// deviceOfHost links a row of a table that has the field device, on a dashboard of one
-// host, to the dashboard of that device.
 func deviceOfHost() []dashboard.DashboardLink {
 	return []dashboard.DashboardLink{link("This device", deviceUID, deviceOfRow)}
 }
 
-// toHost links a row of a table that has the fields job and instance to the resources
-// of that host.
 func toHost() []dashboard.DashboardLink {
 	return []dashboard.DashboardLink{link("Its resources", resourcesUID, rowHost)}
 }
 
-// seriesToDevice is toDevice for series with the labels job, instance and device.
 func seriesToDevice() []dashboard.DashboardLink {
 	return []dashboard.DashboardLink{link("This device", deviceUID, seriesDevice)}
 }
 
-// whose are the columns that identify devices, in tables that link to them.
 func whose() []column {
 	return []column{
 		{field: "job", title: "job", hidden: true},
@@ -169,10 +154,9 @@ func whose() []column {
 	}
 }
 
-// annotations returns the marks on the time axes of a dashboard. On that of the fleet
-// they would be too many, so that there only exporters that restart are marked unless
-// the reader asks for more. What is not known of the time before, as before an exporter
-// was started, is no news.
+// annotations returns the marks on the time axes of a dashboard. On that of the fleet they would be too many, so that
+// there only exporters that restart are marked unless the reader asks for more. What is not known of the time before,
+// as before an exporter was started, is no news.
 func annotations(s scope, uid string) dashboard.AnnotationContainer {
 	enable := uid != fleetUID
 	mark := func(name, colour, expr, text string, enable bool) dashboard.AnnotationQuery {

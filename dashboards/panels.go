@@ -3,6 +3,7 @@ package dashboards
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/grafana/grafana-foundation-sdk/go/bargauge"
 	"github.com/grafana/grafana-foundation-sdk/go/cog/variants"
@@ -26,32 +27,28 @@ type about struct {
 	description   string
 }
 
-// of returns the properties of a panel.
 func of(width, height uint32, title, unit string, t dashboard.ThresholdsConfig, description string) about {
 	return about{width, height, title, unit, t, description}
 }
 
-// tile returns the properties of a stat in the first row.
 func tile(title, unit string, t dashboard.ThresholdsConfig, description string) about {
 	return of(3, 4, title, unit, t, description)
 }
 
-// query is a query of a panel. In its expression, @device stands for the matchers of the
-// chosen devices, @instance for those of the exporters, @job for those of the jobs, and
-// @id for the labels that identify a device.
+// query is a query of a panel. In its expression, @device stands for the matchers of the chosen devices, @instance
+// for those of the exporters, @job for those of the jobs, and @id for the labels that identify a device.
 type query struct {
 	expr   string
 	legend string
 }
 
-// quantile returns an expression for a quantile of a histogram. It reads classic and
-// native histograms, whichever Prometheus keeps.
+// quantile returns an expression for a quantile of a histogram. It reads classic and native histograms, whichever
+// Prometheus keeps.
 func quantile(q, by, metric string) string {
 	return fmt.Sprintf(`(histogram_quantile(%[1]s, sum by (%[2]s, le) (rate(%[3]s_bucket{@device}[$__rate_interval])))`+
 		` or histogram_quantile(%[1]s, sum by (%[2]s) (rate(%[3]s{@device}[$__rate_interval]))))`, q, by, metric)
 }
 
-// mean returns an expression for the mean of a histogram, classic or native.
 func mean(by, metric string) string {
 	return fmt.Sprintf(`(sum by (%[1]s) (rate(%[2]s_sum{@device}[$__rate_interval])) / sum by (%[1]s) (rate(%[2]s_count{@device}[$__rate_interval]))`+
 		` or sum by (%[1]s) (histogram_sum(rate(%[2]s{@device}[$__rate_interval]))) / sum by (%[1]s) (histogram_count(rate(%[2]s{@device}[$__rate_interval]))))`,
@@ -63,7 +60,7 @@ func targets(format prometheus.PromQueryFormat, instant bool, queries []query) [
 	list := make([]variants.Dataquery, len(queries))
 	for i, q := range queries {
 		list[i] = prometheus.Dataquery{
-			RefId:        new(refID(i)),
+			RefId:        new(string(rune('A' + i))),
 			Datasource:   chosenSource(),
 			EditorMode:   new(prometheus.QueryEditorModeCode),
 			Expr:         q.expr,
@@ -74,11 +71,6 @@ func targets(format prometheus.PromQueryFormat, instant bool, queries []query) [
 		}
 	}
 	return list
-}
-
-// refID names the queries of a panel A, B, C, …
-func refID(i int) string {
-	return string(rune('A' + i))
 }
 
 // chosenSource is the data source that the reader chose.
@@ -105,18 +97,16 @@ func panel(kind string, a about, list []variants.Dataquery) dashboard.Panel {
 	}
 }
 
-// present returns a panel with the present value of each series.
 func present(kind string, a about, queries []query) dashboard.Panel {
 	return panel(kind, a, targets(prometheus.PromQueryFormatTimeSeries, true, queries))
 }
 
-// overTime returns a panel with the values of each series in the time shown.
 func overTime(kind string, a about, queries []query) dashboard.Panel {
 	return panel(kind, a, targets(prometheus.PromQueryFormatTimeSeries, false, queries))
 }
 
-// stat returns a panel with the present value of each series, on the colour of its
-// threshold, or on grey without a value. Mappings show values as texts.
+// stat returns a panel with the present value of each series, on the colour of its threshold, or on grey without a
+// value. Mappings show values as texts.
 func stat(a about, mappings []dashboard.ValueMapping, queries ...query) dashboard.Panel {
 	options := statOptions()
 	if len(a.thresholds.Steps) == 1 {
@@ -154,30 +144,26 @@ func bySeverity(a about, queries ...query) dashboard.Panel {
 	return p
 }
 
-// dial returns a gauge from 0 to 1.
 func dial(a about, queries ...query) dashboard.Panel {
 	options := gauge.NewOptions()
 	options.ReduceOptions = lastValue()
 	options.Orientation = common.VizOrientationAuto
-	p := fromZeroToOne(present("gauge", a, queries))
-	p.Options = options
-	return p
+	return fromZeroToOne("gauge", a, options, queries)
 }
 
-// bars returns a bar from 0 to 1 for the present value of each series.
 func bars(a about, queries ...query) dashboard.Panel {
 	options := bargauge.NewOptions()
 	options.ReduceOptions = lastValue()
 	options.Orientation = common.VizOrientationHorizontal
 	options.DisplayMode = common.BarGaugeDisplayModeBasic
 	options.NamePlacement = common.BarGaugeNamePlacementLeft
-	p := fromZeroToOne(present("bargauge", a, queries))
-	p.Options = options
-	return p
+	return fromZeroToOne("bargauge", a, options, queries)
 }
 
-func fromZeroToOne(p dashboard.Panel) dashboard.Panel {
+func fromZeroToOne(kind string, a about, options any, queries []query) dashboard.Panel {
+	p := present(kind, a, queries)
 	p.FieldConfig.Defaults.Min, p.FieldConfig.Defaults.Max = new(0.0), new(1.0)
+	p.Options = options
 	return p
 }
 
@@ -185,13 +171,10 @@ func lastValue() common.ReduceDataOptions {
 	return common.ReduceDataOptions{Calcs: []string{"lastNotNull"}, Fields: new("")}
 }
 
-// lines returns a panel with a line for each series over time. Thresholds are dashed
-// lines.
 func lines(a about, queries ...query) dashboard.Panel {
 	return drawn(a, queries, func(*common.GraphFieldConfig) {})
 }
 
-// steps is lines for what stays as it is until it changes.
 func steps(a about, queries ...query) dashboard.Panel {
 	return drawn(a, queries, func(f *common.GraphFieldConfig) {
 		f.LineInterpolation = new(common.LineInterpolationStepAfter)
@@ -250,7 +233,6 @@ func multi() common.VizTooltipOptions {
 	return common.VizTooltipOptions{Mode: common.TooltipDisplayModeMulti, Sort: common.SortOrderDescending}
 }
 
-// strips returns a panel with a strip for each series, coloured by its state over time.
 func strips(a about, mappings []dashboard.ValueMapping, queries ...query) dashboard.Panel {
 	options := statetimeline.NewOptions()
 	options.RowHeight = 0.8
@@ -283,8 +265,7 @@ func heat(a about, expr string) dashboard.Panel {
 	return p
 }
 
-// column is a column of a table. Field is a label or the letter of a query. What is empty
-// is as in the whole table.
+// column is a column of a table. Field is a label or the letter of a query. What is empty is as in the whole table.
 type column struct {
 	field      string
 	title      string
@@ -298,28 +279,22 @@ type column struct {
 	links      []dashboard.DashboardLink
 }
 
-// table returns a table of the present values of the queries: a row for each set of
-// labels that they have in common, sorted by a column, the largest first unless the
-// title begins with a minus. Queries must keep no labels but those of columns.
+// table returns a table of the present values of the queries: a row for each set of labels that they have in common,
+// sorted by a column, the largest first unless the title begins with a minus. Queries must keep no labels but those
 func table(a about, sortBy string, columns []column, queries ...query) dashboard.Panel {
 	p := panel("table", a, targets(prometheus.PromQueryFormatTable, true, queries))
 	p.FieldConfig.Defaults.Custom = grafanatable.FieldConfig{Align: common.FieldTextAlignmentAuto}
 	options := grafanatable.Options{ShowHeader: true, CellHeight: new(common.TableCellHeightSm)}
 	if sortBy != "" {
-		smallest := sortBy[0] == '-'
-		if smallest {
-			sortBy = sortBy[1:]
-		}
-		options.SortBy = []common.TableSortByFieldState{{DisplayName: sortBy, Desc: new(!smallest)}}
+		name, smallest := strings.CutPrefix(sortBy, "-")
+		options.SortBy = []common.TableSortByFieldState{{DisplayName: name, Desc: new(!smallest)}}
 	}
 	p.Options = options
 
 	if len(queries) > 1 {
 		p.Transformations = []dashboard.DataTransformerConfig{{Id: "merge", Options: struct{}{}}}
 	}
-	names := make([]string, len(columns))
-	index := make(map[string]int, len(columns))
-	renamed := make(map[string]string, len(columns))
+	names, index, renamed := make([]string, len(columns)), make(map[string]int), make(map[string]string)
 	for i, c := range columns {
 		name := fieldName(c.field, len(queries))
 		names[i], index[name] = name, i
@@ -330,22 +305,15 @@ func table(a about, sortBy string, columns []column, queries ...query) dashboard
 			p.FieldConfig.Overrides = append(p.FieldConfig.Overrides, o)
 		}
 	}
+	order := map[string]any{"excludeByName": map[string]bool{}, "indexByName": index, "renameByName": renamed}
 	p.Transformations = append(p.Transformations,
-		dashboard.DataTransformerConfig{
-			Id: "filterFieldsByName", Options: map[string]any{"include": map[string]any{"names": names}},
-		},
-		dashboard.DataTransformerConfig{
-			Id: "organize", //nolint:misspell // Grafana names it so
-			Options: map[string]any{
-				"excludeByName": map[string]bool{}, "indexByName": index, "renameByName": renamed,
-			},
-		},
+		dashboard.DataTransformerConfig{Id: "filterFieldsByName", Options: map[string]any{"include": map[string]any{"names": names}}},
+		dashboard.DataTransformerConfig{Id: "organize", Options: order}, //nolint:misspell // Grafana names it so
 	)
 	return p
 }
 
-// filled puts "none" into labels that are empty, and so absent: the rows of tables
-// are matched by their labels.
+// filled puts "none" into labels that are empty, and so absent: the rows of tables are matched by their labels.
 func filled(expr string, labels ...string) string {
 	for _, l := range labels {
 		expr = fmt.Sprintf(`label_replace(%s, "%[2]s", "none", "%[2]s", "")`, expr, l)
@@ -385,7 +353,6 @@ func fieldName(field string, queries int) string {
 	}
 }
 
-// override returns what is special about the column.
 func (c column) override() dashboard.DashboardFieldConfigSourceOverrides {
 	var p []dashboard.DynamicConfigValue
 	add := func(id string, value any) { p = append(p, property(id, value)) }
@@ -428,7 +395,6 @@ func property(id string, value any) dashboard.DynamicConfigValue {
 	return dashboard.DynamicConfigValue{Id: id, Value: value}
 }
 
-// named overrides how the series or column of that name is shown.
 func named(name string, properties ...dashboard.DynamicConfigValue) dashboard.DashboardFieldConfigSourceOverrides {
 	return override("byName", name, properties...)
 }
@@ -439,12 +405,10 @@ func override(matcher, value string, properties ...dashboard.DynamicConfigValue)
 	}
 }
 
-// paint is the colour of a series.
 type paint struct {
 	series, colour string
 }
 
-// painted gives colours to series by name.
 func painted(p dashboard.Panel, colours ...paint) dashboard.Panel {
 	for _, c := range colours {
 		color := dashboard.FieldColor{Mode: dashboard.FieldColorModeIdFixed, FixedColor: &c.colour}
@@ -460,7 +424,6 @@ func dashed(p dashboard.Panel, regexp string) dashboard.Panel {
 	return p
 }
 
-// linked adds links to the values of a panel.
 func linked(p dashboard.Panel, links ...dashboard.DashboardLink) dashboard.Panel {
 	p.FieldConfig.Defaults.Links = links
 	return p

@@ -10,17 +10,15 @@ import (
 // used is which part of its limit each type of object has used.
 const used = `(sum by (@id, type) (max by (@id, type, owner) (rdma_resource_objects{@device})) / on (@id, type) max by (@id, type) (rdma_resource_limit{@device}))`
 
-// noInventory is 0 if there was any inventory, and nothing otherwise: what there never
-// was of an object has no series, and what is not known must not look well.
+// noInventory is 0 if there was any inventory, and nothing otherwise: what there never was of an object has no
+// series, and what is not known must not look well.
 const noInventory = ` or 0 * count(rdma_inventory_timestamp_seconds{@device})`
 
-// nearLimit are the thresholds of what is used of a limit, those of the findings by
-// default.
+// nearLimit are the thresholds of what is used of a limit, those of the findings by default.
 func nearLimit() dashboard.ThresholdsConfig {
 	return rising(step{0.8, warning}, step{0.95, critical})
 }
 
-// headroom are the thresholds of what is left of a limit.
 func headroom() dashboard.ThresholdsConfig {
 	return falling(0.05, 0.2)
 }
@@ -110,7 +108,7 @@ func resourceOwners() []dashboard.Panel {
 	types := []string{"qp", "cq", "mr", "pd", "srq", "ctx", "cm_id"}
 	columnsByType := func(first ...column) []column {
 		for i, t := range types {
-			first = append(first, column{field: refID(i), title: t, width: 80, empty: "0"})
+			first = append(first, column{field: string(rune('A' + i)), title: t, width: 80, empty: "0"})
 		}
 		return first
 	}
@@ -152,8 +150,7 @@ func resourceOwners() []dashboard.Panel {
 }
 
 func resourceLeftovers() []dashboard.Panel {
-	// A device of which nothing is left has one line at 0, so that none is told from
-	// not known.
+	// A device of which nothing is left has one line at 0, so that none is told from not known.
 	left := func(by, metric, known string) string {
 		return fmt.Sprintf("sum by (%s) (%s{@device}) > 0 or 0 * sum by (device) (%s{@device})", by, metric, known)
 	}
@@ -175,9 +172,9 @@ func resourceLeftovers() []dashboard.Panel {
 	}
 }
 
-// lockedUse is which part of its limit the memory has used that each process holds in
-// place: what drivers pinned for it, or what it locked itself, whichever is more.
-// boundUse leaves out those above their limit: it does not bind them.
+// lockedUse is which part of its limit the memory has used that each process holds in place: what drivers pinned for
+// it, or what it locked itself, whichever is more. boundUse leaves out those above their limit: it does not bind
+// them.
 const (
 	lockedUse = `(max without (kind) (rdma_owner_locked_bytes{@instance}) / rdma_owner_locked_limit_bytes{@instance})`
 	boundUse  = `(` + lockedUse + ` <= 1)`

@@ -1,13 +1,11 @@
 package dashboards
 
 import (
-	"strconv"
-
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
-// Colours that people with any kind of colour vision tell apart (after Okabe and
-// Ito). No state is told by its colour alone: there is a text or a figure with it.
+// Colours that people with any kind of colour vision tell apart (after Okabe and Ito). No state is told by its colour
+// alone: there is a text or a figure with it.
 const (
 	good     = "#0072B2" // blue
 	warning  = "#E69F00" // orange
@@ -16,7 +14,6 @@ const (
 	neutral  = "#56B4E9" // sky blue
 )
 
-// Units, as Grafana names them.
 const (
 	seconds   = "s"
 	dateTime  = "dateTimeAsIso"
@@ -33,17 +30,12 @@ const (
 	words     = "string"
 )
 
-// plain are the thresholds of what has no good or bad values.
-func plain() dashboard.ThresholdsConfig {
-	return thresholds(neutral, nil)
-}
+func plain() dashboard.ThresholdsConfig { return thresholds(neutral, nil) }
 
-// anyIs gives a colour to all that is above 0.
 func anyIs(colour string) dashboard.ThresholdsConfig {
 	return rising(step{1e-9, colour})
 }
 
-// step is a value from which on a colour holds.
 type step struct {
 	value  float64
 	colour string
@@ -67,14 +59,12 @@ func thresholds(first string, steps []step) dashboard.ThresholdsConfig {
 	return t
 }
 
-// text stands for a value.
 type text struct {
 	value  string
 	text   string
 	colour string
 }
 
-// texts shows values as texts.
 func texts(list ...text) []dashboard.ValueMapping {
 	options := make(map[string]dashboard.ValueMappingResult, len(list))
 	for i, t := range list {
@@ -87,8 +77,8 @@ func mapped(t text, index int) dashboard.ValueMappingResult {
 	return dashboard.ValueMappingResult{Text: &t.text, Color: &t.colour, Index: new(int32(index))}
 }
 
-// noData is grey. Without it, Grafana gives an unknown value the colour of the lowest
-// values, which is usually that of a healthy device.
+// noData is grey. Without it, Grafana gives an unknown value the colour of the lowest values, which is usually that
+// of a healthy device.
 func noData() dashboard.ValueMapping {
 	return dashboard.ValueMapping{SpecialValueMap: &dashboard.SpecialValueMap{
 		Type:    dashboard.MappingTypeSpecialValue,
@@ -101,7 +91,6 @@ func none() []dashboard.ValueMapping {
 	return texts(text{"0", "none", good})
 }
 
-// okOr shows 1 as OK, and 0 as the given text.
 func okOr(otherwise string) []dashboard.ValueMapping {
 	return texts(text{"1", "OK", good}, text{"0", otherwise, critical})
 }
@@ -111,18 +100,9 @@ func stuckOrNot() []dashboard.ValueMapping {
 	return texts(text{"0", "no", good}, text{"1", "STUCK", critical})
 }
 
-// portStates shows the states of a port by their InfiniBand numbers.
 func portStates() []dashboard.ValueMapping {
-	var list []text
-	for i, name := range []string{"nop", "down", "init", "armed", "active", "active_defer"} {
-		colour := warning
-		switch name {
-		case "active":
-			colour = good
-		case "down":
-			colour = critical
-		}
-		list = append(list, text{strconv.Itoa(i), name, colour})
-	}
-	return texts(list...)
+	return texts(
+		text{"0", "nop", warning}, text{"1", "down", critical}, text{"2", "init", warning}, text{"3", "armed", warning},
+		text{"4", "active", good}, text{"5", "active_defer", warning},
+	)
 }
