@@ -21,12 +21,11 @@ type completer interface {
 
 // completionSources says which completions the device produces.
 type completionSources struct {
-	// route is how a port reaches itself; nil if none does, for the reason
-	// noRoute.
+	// route is how a port reaches itself. Nil means that none does, and noRoute says why.
 	route   *session.Route
 	noRoute error
-	// send is how sends are flushed. noFlush tells of sends and of receives why the
-	// device does not flush them; nil if it does.
+	// send is how sends are flushed. noFlush says why the device does not flush sends or
+	// receives. Nil means that it does.
 	send    session.Flush
 	noFlush map[flushMethod]error
 	// qpType is a type of QP that the device has: RC, or UD where there is no RC.
@@ -35,7 +34,7 @@ type completionSources struct {
 
 // noSources returns no sources, because a process died while it looked for them.
 func noSources() completionSources {
-	why := errors.New("the process that tried it before did not come to its end")
+	why := errors.New("the process that tried it before died")
 	w := completionSources{noRoute: why, noFlush: make(map[flushMethod]error), qpType: verbs.RC}
 	for _, method := range flushMethods() {
 		w.noFlush[method] = why
@@ -45,7 +44,7 @@ func noSources() completionSources {
 
 func (w *completionSources) flushes(method flushMethod) bool { return w.noFlush[method] == nil }
 
-// flush returns the best way in which the device flushes work requests, if there is one.
+// flush returns which work requests the device flushes, sends first, if any.
 func (w *completionSources) flush() (method flushMethod, ok bool) {
 	for _, method := range flushMethods() {
 		if w.flushes(method) {
@@ -100,8 +99,8 @@ func (a *suite) findRoute() {
 	}
 }
 
-// findFlush looks for a way by which the device flushes sends, or receives, and
-// returns why there is none: an *session.ObstacleError unless something failed.
+// findFlush looks for a method by which the device flushes sends, or receives, and returns
+// why no method works: a *session.ObstacleError unless something failed.
 func (a *suite) findFlush(method flushMethod) error {
 	var errs []error
 	var lost error
@@ -124,7 +123,7 @@ func (a *suite) findFlush(method flushMethod) error {
 		switch {
 		case session.IsRefused(err):
 		case errors.Is(err, errNoCompletion):
-			// Of a QP that never was ready the device need not know.
+			// The device need not know a QP that was never ready.
 			if f.BeenReady() && lost == nil {
 				lost = err
 			}
@@ -184,15 +183,15 @@ func (a *suite) try(create func(*check, verbs.CQ) (completer, error)) (err error
 	return err
 }
 
-// errNoCompletion is matched by the error of a completion that did not come. It
-// is no contract of this catalogue, and nothing can be checked without it.
+// errNoCompletion is matched by the error of a completion that did not come. No contract
+// requires it, and nothing can be checked without it.
 var errNoCompletion = errors.New("the completion did not come")
 
 // await waits until a CQ has had n completions, and returns them.
 func (j *check) await(q verbs.CQ, n int) ([]verbs.WC, error) {
 	var got []verbs.WC
 	w := verbs.NewWait(eventTimeout)
-	// Each look is a line of the report, so there are ever fewer.
+	// Each poll is a line of the report, so the pauses grow.
 	for pause := 20 * time.Microsecond; ; pause = min(2*pause, 20*time.Millisecond) {
 		left := w.Left()
 		wcs, err := q.Poll(n - len(got))
@@ -217,7 +216,7 @@ func (j *check) event(ch verbs.CompChannel, wait time.Duration) (e verbs.CQEvent
 	if err != nil {
 		return e, false, cannot("get an event", err)
 	}
-	// The event may name another CQ than the one that it is for.
+	// The event may name a wrong CQ.
 	if err := e.CQ.AckEvents(1); err != nil {
 		return e, false, cannot("acknowledge an event", err)
 	}
@@ -277,7 +276,7 @@ func (j *check) needRoute() error {
 // noCompletions is the reason why no contract that needs a completion can be checked. Its
 // obstacle, if any, is that of the loopback path.
 func (j *check) noCompletions() error {
-	return fmt.Errorf("no completion can be had: no loopback (%w), and %w", j.sources.noRoute, j.noFlushes())
+	return fmt.Errorf("no completion is available: no loopback (%w), and %w", j.sources.noRoute, j.noFlushes())
 }
 
 // noFlushes is why no work request is flushed: what failed, or else what is not offered.
@@ -352,24 +351,23 @@ type messages struct {
 	text  string
 }
 
-func (j *check) receiver(q verbs.CQ) (completer, error) {
-	other, err := j.cq(nil, 0)
-	if err != nil {
-		return nil, err
-	}
-	p, err := j.connect(other, q, nil, false)
-	return messages{p, other, "receives of messages (RC, loopback)"}, err
-}
+// receiver returns a completer of successful receives on a CQ.
+func (j *check) receiver(q verbs.CQ) (completer, error) { return j.messages(q, false) }
 
-// sender returns a completer of successful sends on a CQ, none of which is
-// solicited.
-func (j *check) sender(q verbs.CQ) (completer, error) {
+// sender returns a completer of successful sends on a CQ, which are not solicited.
+func (j *check) sender(q verbs.CQ) (completer, error) { return j.messages(q, true) }
+
+func (j *check) messages(q verbs.CQ, sends bool) (completer, error) {
 	other, err := j.cq(nil, 0)
 	if err != nil {
 		return nil, err
 	}
-	p, err := j.connect(q, other, nil, false)
-	return messages{p, other, "sends of messages (RC, loopback)"}, err
+	sent, received, text := other, q, "receives of messages (RC, loopback)"
+	if sends {
+		sent, received, text = q, other, "sends of messages (RC, loopback)"
+	}
+	p, err := j.connect(sent, received, nil, false)
+	return messages{p, other, text}, err
 }
 
 func (m messages) complete(solicited bool) error {

@@ -31,8 +31,8 @@ type Options struct {
 	Driver errata.Driver
 	// Skip are names of contracts that an earlier part of the contract run has checked.
 	Skip []string
-	// WithoutCompletions leaves out what needs completions, because an earlier part
-	// of the contract run ended while it tried which of them the device gives.
+	// WithoutCompletions leaves out what needs completions, because an earlier part of the
+	// contract run died while it looked for those that the device produces.
 	WithoutCompletions bool
 }
 
@@ -133,8 +133,8 @@ type check struct {
 	promise bool
 	// summary is the first observation that contradicts the man page.
 	summary string
-	// fact is what the driver is known for, of what was seen of a violation, and
-	// unexpected tells that it is not known for all of that.
+	// fact is an erratum of the driver that explains a violation. unexpected is true if a part
+	// of the violation has none.
 	fact       *errata.Erratum
 	unexpected bool
 	// left are the errors of objects that could not be destroyed.
@@ -162,27 +162,26 @@ func (j *check) observe(ok bool, format string, args ...any) { j.observeMode("",
 // observeMode is observe with the mode in which the contract is broken if the observation
 // is not ok. Modes are those that errata.Erratum distinguishes.
 func (j *check) observeMode(mode string, ok bool, format string, args ...any) {
-	var breaches []breach
-	if !ok {
-		breaches = []breach{{mode: mode}}
-	}
-	j.note(breaches, format, args...)
+	j.note(unless(ok, breach{mode: mode}), format, args...)
 }
 
-// observeConvention is observe for something that programs rely on and no man page promises. A
-// contract of which only that is broken is violated at info.
+// observeConvention is observe for something that programs rely on and no man page promises.
+// If nothing else of a contract is broken, it is violated at info.
 func (j *check) observeConvention(ok bool, format string, args ...any) {
-	var breaches []breach
-	if !ok {
-		breaches = []breach{{convention: true}}
-	}
-	j.note(breaches, format, args...)
+	j.note(unless(ok, breach{convention: true}), format, args...)
 }
 
-// breach is one way in which a contract is broken, and, if it is a size, by how much that
-// is less than was asked for, and what it is in words.
+func unless(ok bool, b breach) []breach {
+	if ok {
+		return nil
+	}
+	return []breach{b}
+}
+
+// breach is one way in which a contract is broken.
 type breach struct {
 	mode string
+	// less and text are by how much a size is less than requested, and that in words.
 	less int64
 	text string
 	// convention is true if no man page promises the contrary.
@@ -204,16 +203,14 @@ func (j *check) note(breaches []breach, format string, args ...any) {
 	j.remark(format, args...)
 	if len(breaches) > 0 {
 		j.summary = cmp.Or(j.summary, j.notes[len(j.notes)-1])
-		// To clean up after a driver that breaks a promise may be the end of the
-		// process.
+		// Cleaning up after a driver that breaks a promise may end the process.
 		v := j.violation()
 		tell(&v, j.fact, j.unexpected)
 		_ = j.Out.Send(wire.Line{Provisional: &state.ProvisionalVerdict{Contract: v, Proven: true}})
 	}
 }
 
-// tell adds to a verdict that the driver is known for it, unless it is not for all of
-// it.
+// tell adds the erratum of the driver to a verdict, unless it does not explain all of it.
 func tell(v *state.Contract, fact *errata.Erratum, unexpected bool) {
 	if fact != nil && !unexpected {
 		v.Known, v.Fact, v.Source = true, fact.What, fact.Source
@@ -236,8 +233,7 @@ func (j *check) presume(step string, promised bool) {
 	_ = j.Out.Send(wire.Line{Provisional: &state.ProvisionalVerdict{Contract: v}})
 }
 
-// violation returns the verdict that the contract is violated, by what was seen
-// so far and what comes on top.
+// violation returns the verdict that the contract is violated, with further notes.
 func (j *check) violation(more ...string) state.Contract {
 	return state.Contract{
 		Name: j.contract.Name, Severity: j.severity(), Verdict: state.VerdictViolated,
@@ -266,16 +262,20 @@ func (j *check) remark(format string, args ...any) {
 }
 
 // refused calls f, which may fail, and returns its error.
-func (j *check) refused(f func() error) error {
-	var err error
+func (j *check) refused(f func() error) (err error) {
 	j.Expecting(func(error) bool { return true }, func() { err = f() })
 	return err
 }
 
-// observeRefused notes whether a call is refused, as the manual demands. Which errno it is
-// proves nothing, for some drivers have one for everything: what does is that the
-// control, which is the like of it and nothing that the manual forbids, succeeds. The
-// error is why nothing can be said.
+// attempt is refused for a function with a result.
+func attempt[T any](j *check, f func() (T, error)) (v T, err error) {
+	j.Expecting(func(error) bool { return true }, func() { v, err = f() })
+	return v, err
+}
+
+// observeRefused records whether a call is refused, as the man page requires. The errno proves
+// nothing, since some drivers have one for everything. The control, a similar call that the
+// man page allows, must succeed. The error says why the check is incomplete.
 func (j *check) observeRefused(what string, call, control func() error) error {
 	err := j.refused(call)
 	if err != nil {
@@ -284,7 +284,7 @@ func (j *check) observeRefused(what string, call, control func() error) error {
 		}
 	}
 	if isCircumstance(err) {
-		// It may have been for a moment.
+		// It may have been temporary.
 		err = j.refused(call)
 	}
 	if err == nil {
@@ -320,10 +320,9 @@ func isCircumstance(err error) bool {
 	return false
 }
 
-// mustSucceed calls what the man page requires to succeed. A refusal is returned only if it
-// repeats while the control, which is nothing special, succeeds: a host that is
-// short of something for a moment, or at a limit, proves nothing. The second
-// error is why nothing can be said.
+// mustSucceed calls what the man page requires to succeed. It returns a refusal only if that
+// repeats while the control, a plain call, succeeds: a host may be short of something, or at
+// a limit. The second error says why the check is incomplete.
 func (j *check) mustSucceed(what string, create, control func() error) (refusal, err error) {
 	refusal = j.refused(create)
 	if refusal == nil {
@@ -353,8 +352,8 @@ func cannot(what string, err error) error { return fmt.Errorf("%s: %w", what, er
 
 const smallCQ = 16
 
-// cq creates a small CQ. The channel may be nil. Of some devices a CQ
-// cannot be armed before there is a protection domain.
+// cq creates a small CQ. The channel may be nil. On some devices a CQ cannot be armed before
+// there is a protection domain.
 func (j *check) cq(ch verbs.CompChannel, context uint64) (verbs.CQ, error) {
 	if _, err := j.PD(); err != nil {
 		return nil, err
@@ -366,15 +365,11 @@ func (j *check) cq(ch verbs.CompChannel, context uint64) (verbs.CQ, error) {
 	return q, nil
 }
 
-// sge returns a scatter/gather element of some bytes, or none if the process may
-// not pin memory. Empty messages do as well, but not every driver takes them.
+// sge returns a scatter/gather element of some bytes, or none if the process may not pin
+// memory. Messages are then empty, which not every driver takes.
 func (j *check) sge(pd verbs.PD) ([]verbs.SGE, error) {
 	const size = 8
-	var m verbs.MR
-	err := j.refused(func() (err error) {
-		m, err = j.MR(pd, size, verbs.AccessLocalWrite)
-		return err
-	})
+	m, err := attempt(j, func() (verbs.MR, error) { return j.MR(pd, size, verbs.AccessLocalWrite) })
 	switch {
 	case session.MayNotPin(err):
 		return nil, nil

@@ -2,21 +2,16 @@ package contract
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/verbs"
 )
 
-// sizes lists sizes, with those around powers of two, at which rounding shows.
-func sizes(most int) []int {
-	var list []int
-	for _, n := range []int{1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 32, 33, 100, 255, 256, 257, 1000} {
-		if most <= 0 || n <= most {
-			list = append(list, n)
-		}
-	}
-	return list
+// atMost returns the sizes within a limit of the device. Zero or less means unknown.
+func atMost(limit int, sizes ...int) []int {
+	return slices.DeleteFunc(sizes, func(n int) bool { return limit > 0 && n > limit })
 }
 
 type size struct {
@@ -73,7 +68,8 @@ func (c *compared) conclude(j *check, what string) error {
 }
 
 func cqAtLeastRequested(j *check) error {
-	list := sizes(j.Attr.Limits.MaxCQE)
+	// Rounding shows around powers of two.
+	list := atMost(j.Attr.Limits.MaxCQE, 1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 32, 33, 100, 255, 256, 257, 1000)
 	j.describe(fmt.Sprintf("ibv_create_cq with cqe %s", session.Join(list)), "each CQ has at least as many entries (cqe of the CQ)")
 	var c compared
 	for _, n := range list {
@@ -182,7 +178,7 @@ func cqDestroyBusy(j *check) error {
 		}
 	}
 	if j.violated {
-		return nil // nothing of it may be used any more
+		return nil // nothing of it may be used
 	}
 	if ok, err := j.stillWorks(verbs.QueryQP, before, query); !ok {
 		return err
@@ -206,8 +202,8 @@ func cqDestroyBusy(j *check) error {
 	return nil
 }
 
-// notifies returns a channel, if the device has an event come for a completion such as
-// stillCompletes brings about; otherwise the error says why it does not.
+// notifies returns a channel if the device raises an event for a flushed receive. Otherwise
+// the error says why it does not.
 func (j *check) notifies() (verbs.CompChannel, error) {
 	if !j.sources.flushes(flushRecv) {
 		return nil, j.noFlushes()
@@ -240,9 +236,7 @@ func (j *check) notifies() (verbs.CompChannel, error) {
 	return j.CompChannel()
 }
 
-// stillWorks notes whether a verb works as it did before, when it failed with
-// before. Not every device has each verb. It reports whether the check can
-// continue. If not, that is the violation, or the error says why.
+// stillWorks is observeWorks if the verb worked before. Not every device has each verb.
 func (j *check) stillWorks(verb verbs.Verb, before error, call func() error) (bool, error) {
 	if before != nil {
 		j.remark("%s does not work at any time: %s", verb, short(before))
@@ -251,8 +245,9 @@ func (j *check) stillWorks(verb verbs.Verb, before error, call func() error) (bo
 	return j.observeWorks(verb, call)
 }
 
-// observeWorks notes whether a verb works that must work afterwards. A failure counts
-// only if it repeats. For what it returns see stillWorks.
+// observeWorks records whether a verb works that must work afterwards. A failure counts only
+// if it repeats. It reports whether the check can continue. If not, that is the violation, or
+// the error says why.
 func (j *check) observeWorks(verb verbs.Verb, call func() error) (bool, error) {
 	j.presume("afterwards "+string(verb), false)
 	err := j.refused(call)
@@ -271,9 +266,8 @@ func (j *check) observeWorks(verb verbs.Verb, call func() error) (bool, error) {
 	}
 }
 
-// stillCompletes notes whether a QP in RESET can still complete something, and, if its
-// CQs have a channel, whether an event comes for it; if the device flushes receives, as
-// most do.
+// stillCompletes records whether a QP in RESET can still complete a receive, and whether an
+// event comes if its CQs have a channel. It needs a device that flushes receives.
 func (j *check) stillCompletes(pd verbs.PD, qp verbs.QP, recv verbs.CQ, ch verbs.CompChannel) error {
 	if !j.sources.flushes(flushRecv) {
 		j.remark("no receive is flushed here, so that none could be tried")
@@ -292,7 +286,7 @@ func (j *check) stillCompletes(pd verbs.PD, qp verbs.QP, recv verbs.CQ, ch verbs
 	j.presume("completing a work request of the QP afterwards", false)
 	const what = "a receive in the error state"
 	if err := j.FlushRecv(qp, verbs.RecvWR{ID: 1, SGEs: data}); err != nil {
-		return cannot("bring about "+what, err)
+		return cannot("produce "+what, err)
 	}
 	came := false
 	if ch != nil {

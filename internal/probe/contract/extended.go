@@ -15,11 +15,9 @@ func (j *check) extendedCQ(entries int, fields verbs.WCFields) (q verbs.CQ, err 
 	if _, err := j.PD(); err != nil {
 		return nil, err
 	}
-	err = j.refused(func() (err error) {
-		q, err = j.CQ(verbs.CQInitAttr{Entries: entries, Vector: j.Vectors[0], Fields: fields})
-		return err
+	return attempt(j, func() (verbs.CQ, error) {
+		return j.CQ(verbs.CQInitAttr{Entries: entries, Vector: j.Vectors[0], Fields: fields})
 	})
-	return q, err
 }
 
 func cqExAtLeastRequested(j *check) error {
@@ -31,12 +29,7 @@ func cqExAtLeastRequested(j *check) error {
 	if attr.TimestampMask != 0 {
 		fields, named = fields|verbs.WCTimestamp, named+" and IBV_WC_EX_WITH_COMPLETION_TIMESTAMP"
 	}
-	var list []int
-	for _, n := range []int{smallCQ, smallCQ + 1, 100, 256} {
-		if most := j.Attr.Limits.MaxCQE; most <= 0 || n <= most {
-			list = append(list, n)
-		}
-	}
+	list := atMost(j.Attr.Limits.MaxCQE, smallCQ, smallCQ+1, 100, 256)
 	j.describe(fmt.Sprintf("ibv_create_cq_ex with cqe %s and the wc_flags %s (completion_timestamp_mask %#x); two completions by ibv_start_poll",
 		session.Join(list), named, attr.TimestampMask),
 		"each CQ has at least as many entries; the completions have the number of their QP and their length, and timestamps that do not go back")
@@ -74,8 +67,8 @@ func cqExAtLeastRequested(j *check) error {
 	return j.readFields(fields, attr)
 }
 
-// readFields looks whether the fields of completions on an extended CQ are right: those
-// of messages, for of flushed work requests only the number of the queue pair is promised.
+// readFields checks the fields of completions of messages on an extended CQ. For flushed work
+// requests only the number of the queue pair is promised.
 func (j *check) readFields(fields verbs.WCFields, attr verbs.ExtendedAttr) error {
 	if j.sources.route == nil {
 		j.remark("no completion was read: %v", j.needRoute())
@@ -131,18 +124,16 @@ func (j *check) readFields(fields verbs.WCFields, attr verbs.ExtendedAttr) error
 	return nil
 }
 
-// reading is what is expected of the completions of an extended CQ that come one after the
-// other.
+// reading is what is expected of successive completions on an extended CQ.
 type reading struct {
 	// number is that of their QP, length that of each message.
 	number, length uint32
-	// mask is the largest timestamp; 0 if there are none.
+	// mask is the largest timestamp. Zero means that the device has none.
 	mask uint64
-	// ordered is true if the clock takes so long to come round that a timestamp which seems to
-	// go back does. Among the others are older libraries of irdma, which
-	// give round-trip times instead, beyond any mask.
+	// ordered is true if the clock wraps so seldom that a timestamp that seems to go back does.
+	// Older libraries of irdma give round-trip times instead, beyond any mask.
 	ordered bool
-	// count is how many there were, and last the timestamp of the last.
+	// count is the number of completions, and last the timestamp of the last.
 	count, last uint64
 }
 
@@ -150,7 +141,7 @@ func newReading(fields verbs.WCFields, attr verbs.ExtendedAttr) (r reading) {
 	if fields&verbs.WCTimestamp == 0 {
 		return r
 	}
-	// In kHz, of a device that does not tell: as fast as any is.
+	// The fastest clock of any device, in kHz, for one that does not report its own.
 	const fastest = 1_000_000
 	half := attr.TimestampMask / 2 / cmp.Or(attr.CoreClock, fastest) // in milliseconds
 	r.mask, r.ordered = attr.TimestampMask, half > uint64(2*eventTimeout/time.Millisecond)
@@ -171,8 +162,7 @@ func (r *reading) inOrder(wc verbs.WC) bool {
 	return !beyond && !back
 }
 
-// batch is how many completions are polled as one: a library that passes over some need not
-// do so with the first few.
+// batch is the number of completions polled in one batch. A library may lose only later ones.
 const batch = 6
 
 // cqExBatchKeepsCompletions uses flushed work requests: if the queue overran, no message
@@ -237,9 +227,9 @@ func (j *check) pollBatches(method flushMethod, most int) (ids []uint64, err err
 			return nil, err
 		}
 		want += n
-		time.Sleep(silenceWindow) // One that comes after the end of a batch may find no room.
+		time.Sleep(silenceWindow) // A completion after the end of a batch may find no room.
 		j.presume("polling a batch of completions", true)
-		// What is left after the last of them comes with the next batch.
+		// Further completions come with the next batch.
 		w := verbs.NewWait(eventTimeout)
 		for last := false; !last; time.Sleep(w.Pause(time.Millisecond)) {
 			last = len(ids) >= want || w.Left() <= 0

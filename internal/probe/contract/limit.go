@@ -144,12 +144,7 @@ func srqLimitDisarmed(j *check) error {
 	if !came {
 		return fmt.Errorf("used up: no event within %v", eventTimeout)
 	}
-	var told verbs.SRQAttr
-	// Not every device has the query.
-	err = j.refused(func() (err error) {
-		told, err = l.srq.Query()
-		return err
-	})
+	told, err := attempt(j, l.srq.Query) // Not every device has the query.
 	switch {
 	case err != nil:
 		j.remark("checked by events alone: %v", err)

@@ -8,7 +8,7 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// notified is a CQ with a channel that no other CQ has.
+// notified is a CQ with a channel of its own.
 type notified struct {
 	cq verbs.CQ
 	ch verbs.CompChannel
@@ -44,8 +44,8 @@ func eventText(came, should bool) string {
 	}
 }
 
-// onFresh brings about one completion on a CQ of its own that was armed, and
-// notes whether its event came where it should, or came where it should not.
+// onFresh produces one completion on a new, armed CQ, and records whether an event came, which
+// it should or should not.
 func (j *check) onFresh(
 	create func(verbs.CQ) (completer, error), solicitedOnly, solicited, should bool, what string,
 ) error {
@@ -61,11 +61,11 @@ func (j *check) onFresh(
 		if err := n.arm(solicitedOnly); err != nil {
 			return err
 		}
-		look := j.completesQuietly
+		complete := j.completesQuietly
 		if should {
-			look = j.completesWithEvent
+			complete = j.completesWithEvent
 		}
-		came, err := look(c, solicited, n.cq, n.ch)
+		came, err := complete(c, solicited, n.cq, n.ch)
 		if err != nil {
 			return err
 		}
@@ -202,8 +202,7 @@ func notifySolicitedDeliversErrors(j *check) error {
 	return nil
 }
 
-// notifyIdentifiesCQ puts two CQs on one channel, so that there is somebody to
-// mistake each for.
+// notifyIdentifiesCQ puts two CQs on one channel, so that an event may name the wrong one.
 func notifyIdentifiesCQ(j *check) error {
 	contexts := [2]uint64{0x5eed0001, 0x5eed0002}
 	j.describe(fmt.Sprintf("two CQs on one channel with the cq_context %#x and %#x, both armed; a completion on the second, then on the first",

@@ -59,11 +59,9 @@ func (j *check) compareQPs(query bool) error {
 	var c compared
 	for _, t := range []verbs.QPType{verbs.RC, verbs.UC, verbs.UD} {
 		for i, asked := range qpSizes(j.Attr.Limits) {
-			var q verbs.QP
-			// No verb tells which types a device has, nor how much inline data.
-			err := j.refused(func() (err error) {
-				q, err = j.QP(pd, verbs.QPInitAttr{Type: t, SendCQ: cq, RecvCQ: cq, Cap: asked})
-				return err
+			// No verb reports the types of a device, nor its maximum inline data.
+			q, err := attempt(j, func() (verbs.QP, error) {
+				return j.QP(pd, verbs.QPInitAttr{Type: t, SendCQ: cq, RecvCQ: cq, Cap: asked})
 			})
 			if err != nil {
 				c.last = cannot(fmt.Sprintf("create a %s QP of %s", t, qpText(asked)), err)
@@ -90,12 +88,7 @@ func (j *check) compareQP(c *compared, asked verbs.QPCap, q verbs.QP, query bool
 		c.add(breaches(false, qpFigures(asked, g, g)...), "%s %s→%s", q.Type(), qpText(asked), qpText(g))
 		return nil
 	}
-	var told verbs.QPQuery
-	// Not every device has the query.
-	err := j.refused(func() (err error) {
-		told, err = q.Query()
-		return err
-	})
+	told, err := attempt(j, q.Query) // Not every device has the query.
 	if err != nil {
 		return cannot("query a QP", err)
 	}
@@ -136,7 +129,7 @@ func qpSRQTypeRestricted(j *check) error {
 			j.remark("no %s QP even without an SRQ: %s", t, short(err))
 			continue
 		}
-		// The type without an SRQ, and another with one, are had.
+		// The type without an SRQ, and another type with one, must be available.
 		control := func() error {
 			return errors.Join(create(t, nil)(), create(j.sources.qpType, srq)())
 		}
@@ -150,8 +143,8 @@ func qpSRQTypeRestricted(j *check) error {
 	return nil
 }
 
-// qpRecvCapsIgnored asks for sizes of a receive queue that cannot be had. With an
-// SRQ there is no receive queue, and they must not matter.
+// qpRecvCapsIgnored requests a receive queue beyond the limits of the device. With an SRQ there
+// is no receive queue, and its sizes must not matter.
 func qpRecvCapsIgnored(j *check) error {
 	l := j.Attr.Limits
 	pd, srq, cq, err := j.shared()
@@ -191,8 +184,8 @@ func qpRecvCapsIgnored(j *check) error {
 	return nil
 }
 
-// qpSignalAll sends without asking for a completion. A send that does ask comes
-// after, so that nothing has to be waited for that does not come.
+// qpSignalAll sends without requesting completions. With sq_sig_all 0 a signalled send follows,
+// so that its completion ends the wait.
 func qpSignalAll(j *check) error {
 	j.describe("three sends without IBV_SEND_SIGNALED on a QP with sq_sig_all 1, and on one with 0, there followed by a signalled one",
 		"with 1 each leaves a completion, in order; with 0 the signalled one alone does")
@@ -209,30 +202,22 @@ func qpSignalAll(j *check) error {
 		if err != nil {
 			return err
 		}
+		sends := []verbs.SendFlags{0, 0, 0}
+		if !all {
+			sends = append(sends, verbs.SendSignaled)
+		}
 		var want []uint64
-		for range 3 {
-			id, err := p.send(0)
+		for _, flags := range sends {
+			id, err := p.send(flags)
 			if err != nil {
 				return err
 			}
-			if all {
+			if all || flags != 0 {
 				want = append(want, id)
 			}
 		}
-		if !all {
-			id, err := p.send(verbs.SendSignaled)
-			if err != nil {
-				return err
-			}
-			want = append(want, id)
-		}
-		// All messages have arrived when this returns: what is lacking afterwards is
-		// a completion, not a message.
-		received := 3
-		if !all {
-			received++
-		}
-		if _, err := j.await(rcvd, received); err != nil {
+		// All messages must have arrived before a completion can be missing.
+		if _, err := j.await(rcvd, len(sends)); err != nil {
 			return err
 		}
 		if err := j.observeSends(sent, all, want); err != nil {
@@ -255,7 +240,7 @@ func (j *check) observeSends(sent verbs.CQ, all bool, want []uint64) error {
 		}
 		return err
 	}
-	// With 0, the signalled send was the last: what comes before it is too much.
+	// With 0, the signalled send was the last. Any completion before it is one too many.
 	for last := want[len(want)-1]; wcs[len(wcs)-1].ID != last && len(wcs) < smallCQ; {
 		more, err := j.await(sent, 1)
 		if err != nil {

@@ -11,8 +11,8 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// resize resizes a CQ. Not every device does. It is not tried where a refusal leaves a CQ
-// behind that ends the process.
+// resize resizes a CQ, if the device does that. It does not try drivers on which a refusal
+// leaves a CQ that crashes the process.
 func (j *check) resize(q verbs.CQ, entries int) error {
 	if fact, ok := j.driver.Explains(j.contract.Name, errata.ModeEnd, 0); ok {
 		return notSupported("known of the driver, and so not tried: %s", fact.What)
@@ -28,12 +28,7 @@ func (j *check) resize(q verbs.CQ, entries int) error {
 }
 
 func cqResizeAtLeastRequested(j *check) error {
-	var list []int
-	for _, n := range []int{100, smallCQ + 1, 33, 255, 256, 257, 20, 3} {
-		if most := j.Attr.Limits.MaxCQE; most <= 0 || n <= most {
-			list = append(list, n)
-		}
-	}
+	list := atMost(j.Attr.Limits.MaxCQE, 100, smallCQ+1, 33, 255, 256, 257, 20, 3)
 	j.describe(fmt.Sprintf("ibv_resize_cq of a CQ of %d to %s, one after the other", smallCQ, session.Join(list)),
 		"each time it has at least as many entries (cqe of the CQ)")
 	q, err := j.cq(nil, 0)
@@ -103,7 +98,6 @@ func (j *check) keeps(q verbs.CQ, n int) (int, error) {
 	if !ok {
 		return 0, j.noFlushes()
 	}
-	var wcs []verbs.WC
 	err := j.refused(func() error {
 		f, err := j.flusher(q, method, n)
 		if err != nil {
@@ -116,23 +110,18 @@ func (j *check) keeps(q verbs.CQ, n int) (int, error) {
 	}
 	time.Sleep(silenceWindow) // All completions come before the first is polled.
 	// A CQ that overruns may refuse to be polled.
-	_ = j.refused(func() (err error) {
-		wcs, err = j.await(q, n)
-		return err
-	})
+	wcs, _ := attempt(j, func() ([]verbs.WC, error) { return j.await(q, n) })
 	return len(wcs), nil
 }
 
-// waiting is how many completions are left in a CQ before it is resized, and following
-// how many come after each resizing: all together no more than the queue pair of a
-// completer has room for.
+// waiting is the number of completions in a CQ before it is resized, and following the number
+// after each resizing. Together they must fit into the queue pair of a completer.
 const (
 	waiting   = 2
 	following = 1
 )
 
-// fillCQ leaves completions in a CQ that nobody has polled, the last of which was brought
-// about some time ago.
+// fillCQ leaves completions in a CQ, and waits for a time after it caused the last.
 func (j *check) fillCQ(q verbs.CQ, ago time.Duration) (completer, error) {
 	c, err := j.best(q)
 	if err != nil {

@@ -59,12 +59,7 @@ func (j *check) compareSRQs(query bool) error {
 		if !query {
 			c.add(breaches(false, srqFigures(asked, given, given)...), "%s→%s", srqText(asked), srqText(given))
 		} else {
-			var told verbs.SRQAttr
-			// Not every device has the query.
-			err := j.refused(func() (err error) {
-				told, err = q.Query()
-				return err
-			})
+			told, err := attempt(j, q.Query) // Not every device has the query.
 			if err != nil {
 				return cannot("query an SRQ", err)
 			}
@@ -104,11 +99,7 @@ func srqLimitIgnored(j *check) error {
 	if err != nil {
 		return cannot("create an SRQ", err)
 	}
-	var want verbs.SRQAttr
-	noQuery := j.refused(func() (err error) {
-		want, err = plain.Query()
-		return err
-	})
+	want, noQuery := attempt(j, plain.Query)
 	if noQuery != nil {
 		j.remark("checked by creation alone: %v", noQuery)
 	} else {

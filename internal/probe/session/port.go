@@ -2,20 +2,24 @@ package session
 
 import (
 	"fmt"
-	"sync"
 
 	"rdma_exporter/internal/state"
 	"rdma_exporter/verbs"
 )
 
 // queries remembers the result of a query for each port.
-type queries[T any] map[int]func() (T, error)
+type queries[T any] map[int]struct {
+	result T
+	err    error
+}
 
 func (q queries[T]) get(port int, query func() (T, error)) (T, error) {
-	if q[port] == nil {
-		q[port] = sync.OnceValues(query)
+	r, ok := q[port]
+	if !ok {
+		r.result, r.err = query()
+		q[port] = r
 	}
-	return q[port]()
+	return r.result, r.err
 }
 
 // Port returns a port's attributes. It queries each port once.
