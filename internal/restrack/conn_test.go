@@ -455,10 +455,7 @@ func TestNoReply(t *testing.T) {
 	}
 }
 
-func TestContext(t *testing.T) {
-	// However busy the host is, the time is not up before all replies are handled.
-	synctest.Test(t, contexts)
-}
+func TestContext(t *testing.T) { synctest.Test(t, contexts) }
 
 func contexts(t *testing.T) {
 	conn, sockets := fake(t, datagrams(pd(1)))

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -101,11 +100,8 @@ func reader(mode string) error {
 	if err != nil {
 		return err
 	}
-	for line := range strings.Lines(string(status)) {
-		if value, ok := strings.CutPrefix(line, "CapEff:"); ok {
-			result.CapEff = strings.TrimSpace(value)
-		}
-	}
+	_, capabilities, _ := strings.Cut(string(status), "CapEff:\t")
+	result.CapEff, _, _ = strings.Cut(capabilities, "\n")
 	if err := conn.Close(); err != nil {
 		return err
 	}
@@ -200,25 +196,19 @@ func deviceIndex(t testing.TB, conn *Conn, name string) uint32 {
 func list(t testing.TB, conn *Conn, index uint32, kind Type) []Object {
 	t.Helper()
 	var objects []Object
-	err := conn.Dump(within(t, time.Minute), index, kind, func(o *Object) error {
+	running.Check(t, conn.Dump(within(t, time.Minute), index, kind, func(o *Object) error {
 		objects = append(objects, *o)
 		return nil
-	})
-	if err != nil {
-		t.Fatalf("%s of device %d: %v", kind, index, err)
-	}
+	}))
 	return objects
 }
 
-// await polls until there are as many objects as wanted, or more.
+// await waits until there are as many objects as wanted, or more.
 func await(t testing.TB, conn *Conn, index uint32, kind Type, count int) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); len(list(t, conn, index, kind)) < count; {
-		if time.Now().After(deadline) {
-			t.Fatalf("there were never %d objects of the type %s", count, kind)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	running.Eventually(t, fmt.Sprintf("%d objects of the type %s", count, kind), func() bool {
+		return len(list(t, conn, index, kind)) >= count
+	})
 }
 
 // holdAll starts programs that hold an object of every type on rxe0.
@@ -250,18 +240,13 @@ func rest(t testing.TB) {
 		}
 		return all.String()
 	}
-	before := tables()
-	for deadline := time.Now().Add(time.Minute); ; {
+	before := ""
+	running.Eventually(t, "the programs come to rest", func() bool {
 		time.Sleep(200 * time.Millisecond)
-		after := tables()
-		if after == before {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the programs never came to rest: %s", after)
-		}
-		before = after
-	}
+		last := before
+		before = tables()
+		return before == last
+	})
 }
 
 func TestTablesAgreeWithRDMA(t *testing.T) {
@@ -271,34 +256,29 @@ func TestTablesAgreeWithRDMA(t *testing.T) {
 	if len(devices) < 2 {
 		t.Fatalf("devices: %v", devices)
 	}
-	for _, device := range devices {
-		for _, kind := range Types() {
-			// What changes between both is read again.
-			for attempt := 0; ; attempt++ {
-				before := rdma(t, "show", kind.String())
-				got := list(t, conn, device.Index, kind)
-				if after := rdma(t, "show", kind.String()); string(before) != string(after) && attempt < 20 {
-					continue
-				}
-				if device.Index == held && len(got) == 0 {
-					t.Errorf("nothing of the type %s is held", kind)
-				}
-				compare(t, fmt.Sprintf("%s of %s", kind, device.Name), got, rows(t, kind, before, device.Index))
+	// steady reads what rdma prints before and after, again if it changes between both.
+	steady := func(read func(), arguments ...string) (printed []byte) {
+		for range 20 {
+			printed = rdma(t, arguments...)
+			read()
+			if string(printed) == string(rdma(t, arguments...)) {
 				break
 			}
 		}
-		for attempt := 0; ; attempt++ {
-			before := rdma(t)
-			counts, err := conn.Summary(within(t, time.Minute), device.Index)
-			if err != nil {
-				t.Error(err)
+		return printed
+	}
+	for _, device := range devices {
+		for _, kind := range Types() {
+			var got []Object
+			printed := steady(func() { got = list(t, conn, device.Index, kind) }, "show", kind.String())
+			if device.Index == held && len(got) == 0 {
+				t.Errorf("nothing of the type %s is held", kind)
 			}
-			if after := rdma(t); string(before) != string(after) && attempt < 20 {
-				continue
-			}
-			compareSummary(t, counts, before, device.Index)
-			break
+			compare(t, fmt.Sprintf("%s of %s", kind, device.Name), got, rows(t, kind, printed, device.Index))
 		}
+		var counts []Count
+		printed := steady(func() { counts = running.Must(conn.Summary(within(t, time.Minute), device.Index))(t) })
+		compareSummary(t, counts, printed, device.Index)
 	}
 }
 
@@ -377,7 +357,7 @@ func TestNoSuchDevice(t *testing.T) {
 	}
 }
 
-// A command that no kernel knows stands for a table that an old one lacks.
+// TestUnknownCommand verifies how a table that an old kernel lacks is reported.
 func TestUnknownCommand(t *testing.T) {
 	conn, ctx := connect(t), within(t, time.Minute)
 	index := deviceIndex(t, conn, "rxe0")
@@ -389,7 +369,7 @@ func TestUnknownCommand(t *testing.T) {
 	}
 }
 
-// Objects whose thread, or process, has ended are there without an owner.
+// TestOwnerIsGone verifies that objects whose thread or process has ended have no owner.
 func TestOwnerIsGone(t *testing.T) {
 	conn := connect(t)
 	index := deviceIndex(t, conn, "rxe0")
@@ -424,12 +404,9 @@ func TestOwnerIsGone(t *testing.T) {
 			}
 		}
 		holder.Release()
-		for deadline := time.Now().Add(time.Minute); len(list(t, conn, index, CTX)) > 0; {
-			if time.Now().After(deadline) {
-				t.Fatalf("%s: the holder's objects stay", test.option)
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
+		running.Eventually(t, test.option+": the holder's objects are gone", func() bool {
+			return len(list(t, conn, index, CTX)) == 0
+		})
 	}
 }
 
@@ -485,7 +462,6 @@ func TestBrokenOff(t *testing.T) {
 	}
 }
 
-// Nothing is waited for that does not come once the context has ended.
 func TestInterruptedWait(t *testing.T) {
 	s := running.Must(dial())(t)
 	time.AfterFunc(50*time.Millisecond, s.Interrupt)
@@ -497,7 +473,7 @@ func TestInterruptedWait(t *testing.T) {
 	}
 }
 
-// Another process can send to our socket if it has the right to.
+// TestForeignSender verifies that what another process sends is ignored.
 func TestForeignSender(t *testing.T) {
 	s := running.Must(dial())(t)
 	fd := running.Must(unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_RDMA))(t)
@@ -536,15 +512,11 @@ func TestWithoutPrivileges(t *testing.T) {
 	conn := connect(t)
 	index := holdAll(t, conn)
 	// The folder of the test binary is closed to others.
-	self := running.Must(os.Open("/proc/self/exe"))(t)
-	defer self.Close()
 	folder := running.Must(os.MkdirTemp("/dev/shm", "restrack"))(t)
 	defer os.RemoveAll(folder)
 	running.Check(t, os.Chmod(folder, 0o755))
 	program := filepath.Join(folder, "reader")
-	file := running.Must(os.OpenFile(program, os.O_CREATE|os.O_WRONLY, 0o755))(t)
-	running.Must(io.Copy(file, self))(t)
-	running.Check(t, file.Close())
+	running.Check(t, os.WriteFile(program, running.Must(os.ReadFile("/proc/self/exe"))(t), 0o755))
 	nobody := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	got := read(t, program, "all", nobody)
 	if got.CapEff != "0000000000000000" {
@@ -559,7 +531,7 @@ func TestWithoutPrivileges(t *testing.T) {
 	}
 }
 
-// Memory must not grow with the number of objects.
+// TestHeapIsBounded verifies that memory does not grow with the number of objects.
 func TestHeapIsBounded(t *testing.T) {
 	const limit = 4 << 20
 	for _, qps := range []string{"1000", "8000"} {
@@ -648,14 +620,10 @@ func send(t *testing.T) {
 	server := start(t, program[0], program[1:]...)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Wait() }()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		// It fails until the other listens.
-		if exec.Command(program[0], append(program[1:], "10.77.0.1")...).Run() == nil {
-			running.Check(t, <-ended)
-			return
-		}
-	}
-	t.Fatal("nothing can be sent")
+	running.Eventually(t, "the server listens", func() bool {
+		return exec.Command(program[0], append(program[1:], "10.77.0.1")...).Run() == nil
+	})
+	running.Check(t, <-ended)
 }
 
 // TestStatisticAgreesWithRDMA compares the counters of two ports, one of which has sent packets, with
