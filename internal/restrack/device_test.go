@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,19 +33,24 @@ func counterRow(name string, value uint64) []byte {
 	return nest(0x8000|attrCounter, text(attrCounterName, name), attribute64(attrCounterValue, value))
 }
 
-func counter(name string, value uint64) state.Counter {
-	return state.Counter{Group: state.GroupHardware, Name: name, Value: value}
+// An exchange is a request for a port or the host, and its result.
+type exchange struct {
+	// answer is for that request, and device for one for the device.
+	answer, device func(netlink.Message) [][]byte
+	want           string
+	is             []error
+	says           string
 }
 
-// exchanged returns a Conn whose request for a port or the host is answered by answer, and a
-// request for the device by device. want is the data of the former.
-func exchanged(t *testing.T, command netlink.HeaderType, want []byte, answer, device func(netlink.Message) [][]byte) *Conn {
+// exchanged returns a Conn whose request for a port or the host, with this data, is answered by
+// answer, and a request for the device by device.
+func exchanged(t *testing.T, command netlink.HeaderType, data []byte, answer, device func(netlink.Message) [][]byte) *Conn {
 	t.Helper()
 	conn, _ := fake(t, func(m netlink.Message) [][]byte {
 		if m.Header.Type == client<<10|commandDevice {
 			return device(m)
 		}
-		if m.Header.Type != client<<10|command || m.Header.Flags != netlink.Request || string(m.Data) != string(want) {
+		if m.Header.Type != client<<10|command || m.Header.Flags != netlink.Request || string(m.Data) != string(data) {
 			t.Errorf("sent %+v", m)
 		}
 		return answer(m)
@@ -52,60 +58,50 @@ func exchanged(t *testing.T, command netlink.HeaderType, want []byte, answer, de
 	return conn
 }
 
-// checkError checks what an error matches and says.
-func checkError(t *testing.T, err error, is []error, says string) {
+// try makes each exchange by a call.
+func try[T any](t *testing.T, command netlink.HeaderType, data []byte, exchanges map[string]exchange, call func(*Conn) (T, error)) {
 	t.Helper()
-	if (err != nil) != (is != nil) || says != "" && err.Error() != says {
-		t.Errorf("error %v, want %q", err, says)
-	}
-	for _, target := range is {
-		if !errors.Is(err, target) {
-			t.Errorf("%v is not %v", err, target)
+	for name, e := range exchanges {
+		got, err := call(exchanged(t, command, data, e.answer, e.device))
+		if text := strings.Trim(fmt.Sprint(got), "[]"); text != e.want {
+			t.Errorf("%s: got %q, want %q", name, text, e.want)
 		}
-	}
-	if errors.Is(err, ErrNotSupported) && !slices.Contains(is, ErrNotSupported) {
-		t.Errorf("%v is %v", err, ErrNotSupported)
+		if (err != nil) != (e.is != nil) || e.says != "" && err.Error() != e.says {
+			t.Errorf("%s: error %v, want %q", name, err, e.says)
+		}
+		for _, target := range append(e.is, ErrNotSupported) {
+			if errors.Is(err, target) != slices.Contains(e.is, target) {
+				t.Errorf("%s: %v, want %v", name, err, e.is)
+			}
+		}
 	}
 }
 
 func TestStatistic(t *testing.T) {
 	there := replies(attribute32(attrDeviceIndex, 3))
-	for name, test := range map[string]struct {
-		statistic, device func(netlink.Message) [][]byte
-		want              []state.Counter
-		is                []error
-		says              string
-	}{
+	try(t, 17, slices.Concat(attribute32(1, 3), attribute32(3, 1)), map[string]exchange{
 		"counters": {
-			statistic: replies(counterTable(counterRow("out_of_buffer", 7), nest(attrCounter, text(attrCounterName, "no value")),
+			answer: replies(counterTable(counterRow("out_of_buffer", 7), nest(attrCounter, text(attrCounterName, "no value")),
 				nest(attrCounter, attribute64(attrCounterValue, 3)), nest(4000, []byte{1}), counterRow("last", 1<<64-1))),
-			want: []state.Counter{counter("out_of_buffer", 7), counter("last", 1<<64-1)},
+			want: "{hw_counters out_of_buffer 7} {hw_counters last 18446744073709551615}",
 		},
-		"no counters": {statistic: replies(counterTable())},
+		"no counters": {answer: replies(counterTable())},
 		"no command, no counters, no port, or refused": {
-			statistic: fails(syscall.EINVAL), device: there,
-			is: []error{syscall.EINVAL, ErrNotSupported}, says: "STAT_GET of device 3: not supported by this kernel: invalid argument",
+			answer: fails(syscall.EINVAL), device: there,
+			is:   []error{syscall.EINVAL, ErrNotSupported},
+			says: "STAT_GET of device 3: not supported by this kernel: invalid argument",
 		},
-		"not supported":    {statistic: fails(syscall.EOPNOTSUPP), is: []error{syscall.EOPNOTSUPP, ErrNotSupported}},
-		"no such device":   {statistic: fails(syscall.EINVAL), device: fails(syscall.EINVAL), is: []error{syscall.ENODEV, syscall.EINVAL}},
-		"the driver's EIO": {statistic: fails(syscall.EIO), is: []error{syscall.EIO}, says: "STAT_GET of device 3: input/output error"},
+		"not supported":    {answer: fails(syscall.EOPNOTSUPP), is: []error{syscall.EOPNOTSUPP, ErrNotSupported}},
+		"no such device":   {answer: fails(syscall.EINVAL), device: fails(syscall.EINVAL), is: []error{syscall.ENODEV, syscall.EINVAL}},
+		"the driver's EIO": {answer: fails(syscall.EIO), is: []error{syscall.EIO}, says: "STAT_GET of device 3: input/output error"},
 		"truncated": {
-			statistic: replies(nest(attrCounters, counterRow("a", 1), nest(attrCounter, nest(attrCounterValue, []byte{1, 2, 3, 4})))),
-			is:        []error{ErrMalformed},
-			says:      "STAT_GET of device 3: malformed message: netlink: attribute 83 is not a uint64; length: 4",
+			answer: replies(nest(attrCounters, counterRow("a", 1), nest(attrCounter, nest(attrCounterValue, []byte{1, 2, 3, 4})))),
+			is:     []error{ErrMalformed},
+			says:   "STAT_GET of device 3: malformed message: netlink: attribute 83 is not a uint64; length: 4",
 		},
-		"an end at once":       {statistic: datagrams(done), is: []error{ErrMalformed}},
-		"more than a datagram": {statistic: replies(make([]byte, receiveBuffer)), is: []error{ErrMalformed}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			conn := exchanged(t, 17, slices.Concat(attribute32(1, 3), attribute32(3, 1)), test.statistic, test.device)
-			got, err := conn.Statistic(t.Context(), 3, 1)
-			if !slices.Equal(got, test.want) {
-				t.Errorf("got %v, want %v", got, test.want)
-			}
-			checkError(t, err, test.is, test.says)
-		})
-	}
+		"an end at once":       {answer: datagrams(done), is: []error{ErrMalformed}},
+		"more than a datagram": {answer: replies(make([]byte, receiveBuffer)), is: []error{ErrMalformed}},
+	}, func(conn *Conn) ([]state.Counter, error) { return conn.Statistic(t.Context(), 3, 1) })
 }
 
 // TestStatisticEnds verifies that a kernel that does not answer is left when the context ends.
@@ -123,63 +119,42 @@ func TestStatisticEnds(t *testing.T) {
 
 func TestNetdev(t *testing.T) {
 	found := append(header(), slices.Concat(attribute32(50, 8), text(attrNetdevName, "veth4"))...)
-	for name, test := range map[string]struct {
-		port, device func(netlink.Message) [][]byte
-		want         string
-		is           []error
-		says         string
-	}{
+	try(t, 5, slices.Concat(attribute32(1, 3), attribute32(3, 1)), map[string]exchange{
 		// The kernel replies as if to another command.
-		"one":                {port: datagrams(build(client<<10|commandDevice, 0, found)), want: "veth4"},
-		"one, rightly typed": {port: replies(found), want: "veth4"},
-		"another command's":  {port: datagrams(build(client<<10|commandChardev, 0, found)), is: []error{ErrMalformed}},
-		"none":               {port: replies(header())},
+		"one":                {answer: datagrams(build(client<<10|commandDevice, 0, found)), want: "veth4"},
+		"one, rightly typed": {answer: replies(found), want: "veth4"},
+		"another command's":  {answer: datagrams(build(client<<10|commandChardev, 0, found)), is: []error{ErrMalformed}},
+		"none":               {answer: replies(header())},
 		"no such port": {
-			port: fails(syscall.EINVAL), device: replies(header()), is: []error{syscall.EINVAL, ErrNotSupported},
+			answer: fails(syscall.EINVAL), device: replies(header()), is: []error{syscall.EINVAL, ErrNotSupported},
 			says: "PORT_GET of device 3: not supported by this kernel: invalid argument",
 		},
-		"no such device":     {port: fails(syscall.EINVAL), device: fails(syscall.EINVAL), is: []error{syscall.ENODEV}},
-		"the driver's errno": {port: fails(syscall.EIO), is: []error{syscall.EIO}},
-		"truncated":          {port: replies([]byte{8, 0, 51}), is: []error{ErrMalformed}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			conn := exchanged(t, 5, slices.Concat(attribute32(1, 3), attribute32(3, 1)), test.port, test.device)
-			got, err := conn.Netdev(t.Context(), 3, 1)
-			if got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-			checkError(t, err, test.is, test.says)
-		})
-	}
+		"no such device":     {answer: fails(syscall.EINVAL), device: fails(syscall.EINVAL), is: []error{syscall.ENODEV}},
+		"the driver's errno": {answer: fails(syscall.EIO), is: []error{syscall.EIO}},
+		"truncated":          {answer: replies([]byte{8, 0, 51}), is: []error{ErrMalformed}},
+	}, func(conn *Conn) (string, error) { return conn.Netdev(t.Context(), 3, 1) })
 }
 
 func TestNetnsMode(t *testing.T) {
 	mode := func(value ...byte) func(netlink.Message) [][]byte {
 		return replies(slices.Concat(nest(4000, []byte{7}), nest(attrNetnsMode, value), nest(99, []byte{0})))
 	}
-	for name, test := range map[string]struct {
-		answer func(netlink.Message) [][]byte
-		want   string
-		is     []error
-		says   string
-	}{
-		"shared":            {answer: mode(1), want: "shared"},
-		"exclusive":         {answer: mode(0), want: "exclusive"},
-		"a third":           {answer: mode(2), want: "unknown_2"},
-		"older kernel":      {answer: fails(syscall.EINVAL), is: []error{syscall.EINVAL, ErrNotSupported}, says: "SYS_GET: not supported by this kernel: invalid argument"},
-		"not supported":     {answer: fails(syscall.EOPNOTSUPP), is: []error{syscall.EOPNOTSUPP, ErrNotSupported}},
-		"not permitted":     {answer: fails(syscall.EPERM), is: []error{syscall.EPERM}, says: "SYS_GET: operation not permitted"},
-		"without attribute": {answer: replies(nil), is: []error{ErrMalformed}, says: "SYS_GET: malformed message: no attribute SYS_ATTR_NETNS_MODE"},
-		"wrong size":        {answer: mode(1, 0, 0, 0), is: []error{ErrMalformed}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := exchanged(t, 6, nil, test.answer, nil).NetnsMode(t.Context())
-			if got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-			checkError(t, err, test.is, test.says)
-		})
-	}
+	try(t, 6, nil, map[string]exchange{
+		"shared":    {answer: mode(1), want: "shared"},
+		"exclusive": {answer: mode(0), want: "exclusive"},
+		"a third":   {answer: mode(2), want: "unknown_2"},
+		"older kernel": {
+			answer: fails(syscall.EINVAL), is: []error{syscall.EINVAL, ErrNotSupported},
+			says: "SYS_GET: not supported by this kernel: invalid argument",
+		},
+		"not supported": {answer: fails(syscall.EOPNOTSUPP), is: []error{syscall.EOPNOTSUPP, ErrNotSupported}},
+		"not permitted": {answer: fails(syscall.EPERM), is: []error{syscall.EPERM}, says: "SYS_GET: operation not permitted"},
+		"without attribute": {
+			answer: replies(nil), is: []error{ErrMalformed},
+			says: "SYS_GET: malformed message: no attribute SYS_ATTR_NETNS_MODE",
+		},
+		"wrong size": {answer: mode(1, 0, 0, 0), is: []error{ErrMalformed}},
+	}, func(conn *Conn) (string, error) { return conn.NetnsMode(t.Context()) })
 }
 
 // TestRecordedStatistic compares the recorded replies with what rdma(8) printed then.
