@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
 )
@@ -42,6 +40,7 @@ const (
 	sayBegin = `echo '{"begin":"ibv_create_cq"}'; `
 	sayWhole = sayBegin + `echo '{"call":{"verb":"ibv_create_cq","ns":1}}'; echo '{"device":{"transport":"InfiniBand"}}'; echo '{"end":{}}'; `
 	hang     = `exec sleep 1000`
+	work     = `i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done; `
 	spawn    = `sleep 1000 & : >"$0/$!"; `
 )
 
@@ -60,7 +59,7 @@ func TestRunChild(t *testing.T) {
 		// stderr is part of what is kept of the standard error.
 		stderr string
 	}{
-		"ok":                   {sayWhole, patience, state.OutcomeOK, "", nil, ""},
+		"ok":                   {work + sayWhole, patience, state.OutcomeOK, "", nil, ""},
 		"much on stderr":       {`yes | head -c 1000000 >&2; ` + sayWhole, patience, state.OutcomeOK, "", nil, "y\n"},
 		"leaves a process":     {spawn + sayWhole, patience, state.OutcomeOK, "", nil, ""},
 		"failed":               {`echo '{"probe":{"name":"cq","status":"failed","failures":[{"subject":{"object":"cq","profile":"medium"},"verb":"ibv_create_cq","errno":"ENOMEM","message":"no room"}]}}'; echo '{"end":{}}'`, patience, state.OutcomeFailed, "", []string{"cq: medium: ibv_create_cq: ENOMEM: no room"}, ""},
@@ -98,6 +97,9 @@ func TestRunChild(t *testing.T) {
 					t.Errorf("error %q lacks %q", run.Error, e)
 				}
 			}
+			if name == "ok" && (run.Info == nil || run.Info.Transport != "InfiniBand" || len(run.Calls) != 1 || run.CPU <= 0) {
+				t.Errorf("run %+v", run)
+			}
 			if len(run.Error) > maxError || strings.ContainsAny(run.Error, "\n\x1b") {
 				t.Errorf("error of %d bytes: %q", len(run.Error), run.Error)
 			}
@@ -109,18 +111,6 @@ func TestRunChild(t *testing.T) {
 			}
 			awaitNone(t, pids)
 		})
-	}
-}
-
-func TestRunChildReadsReport(t *testing.T) {
-	t.Parallel()
-	s, _ := newShell(t, `i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done; `+sayWhole, patience)
-	run := probe(t.Context(), s).run
-	if run.Info == nil || run.Info.Transport != "InfiniBand" || len(run.Calls) != 1 {
-		t.Errorf("run %+v", run)
-	}
-	if run.CPU <= 0 {
-		t.Errorf("the child used %v of CPU time", run.CPU)
 	}
 }
 
@@ -205,20 +195,6 @@ func TestChildrenDieWithParent(t *testing.T) {
 	}
 	_ = parent.Wait()
 	awaitNone(t, pids)
-}
-
-func TestExitString(t *testing.T) {
-	t.Parallel()
-	for want, e := range map[string]exit{
-		"exit status 0":        {},
-		"exit status 3":        {status: 3},
-		"killed by SIGSEGV":    {signal: unix.SIGSEGV},
-		"killed by signal 100": {signal: 100},
-	} {
-		if e.String() != want || e.ok() != (want == "exit status 0") {
-			t.Errorf("%+v: %q, want %q", e, e.String(), want)
-		}
-	}
 }
 
 func TestFailure(t *testing.T) {

@@ -157,16 +157,6 @@ func TestContractsAtStartAndByInterval(t *testing.T) {
 	})
 }
 
-func TestContractsIsOff(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		b := newBench(t, always(scriptOK(time.Second)), nil, "a")
-		a := stateOf(t, b.after(3*time.Hour), "a")
-		if a.Contracts != nil || len(b.sink.told()) != 180 {
-			t.Errorf("state %+v after %d runs", a, len(b.sink.told()))
-		}
-	})
-}
-
 // TestContractsAndProbesFailApart verifies that failures of contract runs do not affect probe
 // runs, nor the reverse.
 func TestContractsAndProbesFailApart(t *testing.T) {
@@ -411,44 +401,6 @@ func TestProbesBetweenChildrenOfContracts(t *testing.T) {
 			want = append(want, "a", judgingOf("a"))
 		}
 		wantEqual(t, "order", b.kids.order[:10], want)
-	})
-}
-
-// TestHungContractsDelayNoProbes verifies that contract runs that hang delay the probes of
-// other devices only until they are suspect.
-func TestHungContractsDelayNoProbes(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		hung := []string{"h1", "h2", "h3", "h4", "h5", "h6", "h7", "h8"}
-		judge := func(device string, done []string, _ int) script {
-			if device == "good" {
-				return judged(time.Second, "x", "holds")
-			}
-			return hangs(fmt.Sprintf("c%d", len(done)))
-		}
-		b := newContractBench(t, always(scriptOK(time.Second)), judge, func(c *Config) { c.Concurrency = 2 }, append(hung, "good")...)
-		b.after(6 * time.Hour)
-		wantEqual(t, "most children at once", b.kids.most, 2)
-		most := func(device string) (d time.Duration) {
-			starts := b.kids.startsOf(device)
-			for i := 4; i < len(starts); i++ {
-				d = max(d, starts[i]-starts[i-1])
-			}
-			return d
-		}
-		// A probe that is due with seven others waits for them, and for its own contract run.
-		if d := most("good"); d > time.Minute+10*time.Second {
-			t.Errorf("runs on the good device are %v apart", d)
-		}
-		for _, d := range hung {
-			if d := most(d); d > time.Minute+30*time.Second {
-				t.Errorf("runs on a device whose contract runs hang are %v apart", d)
-			}
-			// Each contract run takes five children, one every 20 seconds.
-			if n := b.sink.count(judgingOf(d)); n < 5*5 {
-				t.Errorf("%d children of the contract runs of %s", n, d)
-			}
-		}
-		wantEqual(t, "contract runs of the good device", b.sink.count(judgingOf("good")), 6)
 	})
 }
 

@@ -140,20 +140,14 @@ func TestLinks(t *testing.T) {
 
 func TestLinkKeepsTheLatest(t *testing.T) {
 	t.Parallel()
-	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	var l link
-	port(true, 0)(&l, at)
-	const n = 3 * state.MaxRecent
-	for i := range uint64(n) {
-		at = at.Add(15 * time.Second)
-		port(true, 2*i+2)(&l, at)
-	}
-	if l.Downs != n || len(l.Recent) != state.MaxRecent || !l.Recent[state.MaxRecent-1].Equal(at) || !l.Recent[0].Equal(at.Add(-15*(state.MaxRecent-1)*time.Second)) {
-		t.Errorf("%d downs, %d recent ones, the last at %s", l.Downs, len(l.Recent), l.Recent[len(l.Recent)-1])
-	}
-	port(true, 1<<20)(&l, at)
-	if len(l.Recent) != state.MaxRecent {
-		t.Errorf("%d recent ones", len(l.Recent))
+	began, at := time.Now(), time.Duration(0)
+	for _, total := range []uint64{0, 2, 2 + 2*(state.MaxRecent-1), 4 + 2*(state.MaxRecent-1), 1 << 20} {
+		port(true, total)(&l, began.Add(at))
+		if n := len(l.Recent); n != min(int(l.Downs), state.MaxRecent) || n > 0 && !l.Recent[n-1].Equal(began.Add(at)) {
+			t.Errorf("%d downs, recent %v", l.Downs, l.Recent)
+		}
+		at += time.Second
 	}
 }
 

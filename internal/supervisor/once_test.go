@@ -62,16 +62,6 @@ func TestOnce(t *testing.T) {
 	})
 }
 
-func TestOnceProbesOnly(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		b := newBench(t, always(scriptFail()), nil, "a")
-		if err := b.RunOnce(t.Context()); err != nil {
-			t.Error(err)
-		}
-		wantEqual(t, "what the sink was told", b.sink.told(), []string{"a failed"})
-	})
-}
-
 // TestOnceGoesOn verifies that the inventory comes after all children of the contract run.
 func TestOnceGoesOn(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -465,9 +465,10 @@ func TestDiscoveryError(t *testing.T) {
 
 func TestUnusableNames(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		b := newBench(t, always(scriptOK(0)), nil, "a", "", "../b", "c/d", "a", "e\x00", "\xff", ".", "..", "-f $(x)")
+		long := strings.Repeat("x", maxName)
+		b := newBench(t, always(scriptOK(0)), nil, "a", "", "../b", "c/d", "a", "e\x00", "\xff", ".", "..", "...", "é", "-f $(x)", long, long+"x")
 		snap := b.after(10 * time.Minute)
-		wantEqual(t, "devices", names(snap), []string{"-f $(x)", "a"})
+		wantEqual(t, "devices", names(snap), []string{"-f $(x)", "...", "a", long, "é"})
 		wantEqual(t, "warnings", b.logs("unusable names"), 1)
 		b.host(nil, "a")
 		b.after(time.Minute)
@@ -596,17 +597,5 @@ func TestRunEndsWithBusyChildren(t *testing.T) {
 		if err := b.Run(t.Context()); !errors.Is(err, ErrStarted) {
 			t.Errorf("second Run: %v", err)
 		}
-	})
-}
-
-func TestStartFails(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		b := newBench(t, nil, nil, "a")
-		b.launch = func(_ Command, out io.WriteCloser) process { return notStarted(out, "no more processes") }
-		a := stateOf(t, b.after(10*time.Minute), "a")
-		if a.Last.Outcome != state.OutcomeCrashed || a.Last.Error != "no more processes" || a.Failures < 2 || !b.Snapshot().Ready {
-			t.Errorf("state %+v, last %+v", a, a.Last)
-		}
-		wantEqual(t, "warnings", b.logs("Run on device failed"), 1)
 	})
 }

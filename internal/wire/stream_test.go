@@ -87,18 +87,25 @@ func TestReadArrives(t *testing.T) {
 	}
 }
 
-// Wherever a report is cut off, the error says so and nothing is made up.
+// TestReadTruncatedAnywhere verifies that wherever a report is cut off, the error says so and
+// nothing is made up: at each byte of each line alone, and in each line after those before.
 func TestReadTruncatedAnywhere(t *testing.T) {
 	t.Parallel()
 	text := fullReport(t)
-	for n := range len(text) {
-		var run state.Run
-		if err := Read(strings.NewReader(text[:n]), &run); !errors.Is(err, ErrTruncated) {
-			t.Fatalf("cut off at byte %d: %v", n, err)
+	at := 0
+	for line := range strings.Lines(text) {
+		for n := range line {
+			var run state.Run
+			if err := Read(strings.NewReader(line[:n]), &run); !errors.Is(err, ErrTruncated) || !reflect.DeepEqual(run, state.Run{}) {
+				t.Fatalf("cut off at byte %d of %s: %v, %+v", n, line, err, run)
+			}
 		}
-		if !strings.Contains(text[:n], "\n") && !reflect.DeepEqual(run, state.Run{}) {
-			t.Fatalf("cut off at byte %d: %+v", n, run)
+		for _, n := range []int{0, 1, len(line) / 2, len(line) - 1} {
+			if err := Read(strings.NewReader(text[:at+n]), new(state.Run)); !errors.Is(err, ErrTruncated) {
+				t.Fatalf("cut off at byte %d: %v", at+n, err)
+			}
 		}
+		at += len(line)
 	}
 }
 
