@@ -33,33 +33,40 @@ func compareTable(t *testing.T, cells []preloadCell) {
 	}
 }
 
-// tableOf returns what was seen, with cells that came out alike in one row.
+// tableOf returns what was seen. Cells of a verb that differ only in the outcome share a row.
 func tableOf(cells []preloadCell) string {
-	type row struct{ verb, faults, seen string }
+	type row struct {
+		verb, seen       string
+		faults, outcomes []string
+	}
 	var rows []row
 	verbs := make(map[string]bool)
 	for _, c := range cells {
-		verbs[string(c.verb.Verb)] = true
-		text := c.columns()
-		i := slices.IndexFunc(rows, func(r row) bool { return r.verb == string(c.verb.Verb) && r.seen == text })
+		verb, text := string(c.verb.Verb), c.columns()
+		verbs[verb] = true
+		i := slices.IndexFunc(rows, func(r row) bool { return r.verb == verb && r.seen == text })
 		if i < 0 {
-			rows = append(rows, row{string(c.verb.Verb), c.fault, text})
-		} else {
-			rows[i].faults += ", " + c.fault
+			i = len(rows)
+			rows = append(rows, row{verb: verb, seen: text})
 		}
+		rows[i].faults = append(rows[i].faults, c.fault)
+		rows[i].outcomes = append(rows[i].outcomes, c.want.outcome)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d cells, of %d verbs:\n\n", len(cells), len(verbs))
 	b.WriteString("| verb | fault | outcome | probes that fail | probes without a result | what shows it |\n")
 	b.WriteString("|---|---|---|---|---|---|\n")
 	for _, r := range rows {
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.verb, r.faults, r.seen)
+		outcomes := slices.Compact(slices.Clone(r.outcomes))
+		if len(outcomes) > 1 {
+			outcomes = r.outcomes
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.verb, strings.Join(r.faults, ", "), strings.Join(outcomes, ", "), r.seen)
 	}
 	return b.String()
 }
 
-// columns are those of what was seen. The errno that was injected is called so,
-// wherever it is.
+// columns are those after the outcome. The injected errno is called so.
 func (c preloadCell) columns() string {
 	var signs []string
 	for _, sign := range c.want.signs {
@@ -74,6 +81,6 @@ func (c preloadCell) columns() string {
 		signs = append(signs, strings.TrimSuffix("`"+name+"` "+labels, " "))
 	}
 	return strings.Join([]string{
-		c.want.outcome, strings.Join(c.want.failed, ", "), strings.Join(c.want.unjudged, ", "), strings.Join(signs, "; "),
+		strings.Join(c.want.failed, ", "), strings.Join(c.want.unjudged, ", "), strings.Join(signs, "; "),
 	}, " | ")
 }
