@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -16,52 +17,14 @@ import (
 	"rdma_exporter/test/golden"
 )
 
-// prologue precedes the fields in docs/reference/status-page.md.
-const prologue = `# Status page and JSON
-
-The fields below come from the comments in ` + "`internal/api/`, `internal/health/` and `internal/state/`; `go test ./internal/api -update`" + ` rewrites
-this page.
-
-## The page
-
-` + "`/`" + ` serves a page for people, from the same state as the metrics. Loading it touches no device. It needs no scripts and
-loads nothing from elsewhere. It works on a phone, in dark mode, and on paper. From the top:
-
-- **Health of the host** in a word: critical, warning, unknown (a device has no recent probe run) or ok; how many devices
-  and findings there are; a banner if the devices are [simulated](simulator.md).
-- **What is wrong, and what to do**: every [finding](findings.md) that is critical or a warning, worst harm first. What
-  several devices share appears once, with its consequences below it.
-- **Devices**: one line each, worst first.
-- **Device by device**: findings, runs, identity, [hardware](../hardware.md), latency of notification and completion,
-  completion vectors, sizes requested and actual, [contracts](contracts.md) with evidence, and the objects of all programs
-  with their limits and owners. If there are many devices, only a few unhealthy ones are open. ` + "`/#device-NAME`" + ` links to one.
-
-A result is marked old if another run should have followed it: for probes, after twice the longest back-off (at most five
-minutes) and some time for runs under way.
-
-` + "`/?refresh=30`" + ` reloads the page every 30 seconds; 5 to 3600 are possible. Links are relative, so a proxy can serve the
-page below any path that ends in ` + "`/`" + `. With [basic authentication](configuration.md#tls-and-authentication) page and JSON
-need the password, and share a limit of concurrent requests, as large as that of scrapes. Without a password, everybody who can reach the exporter can read them, including names of processes,
-containers and cgroups.
-
-## The JSON
-
-` + "`" + api.Path + "`" + ` has the same as JSON, and ` + "`rdma_exporter audit --format=json`" + ` writes it:
-
-` + "```sh" + `
-curl -s http://localhost:10879/api/v2/status | jq -r '.devices[] | [.name, .health, .headline] | @tsv'
-curl -s http://localhost:10879/api/v2/status | jq -r '.devices[].findings[] | select(.severity == "critical") | .message'
-` + "```" + `
-
-It is an interface: within a version, fields are added and never renamed, removed or given another meaning.
-[migration.md](../migration.md#the-json) lists what changed from version 1. Times are RFC 3339 in UTC. Fields that end in
-` + "`_ns`" + ` are nanoseconds. Text from devices, drivers and processes has no control characters and is valid UTF-8, but is not
-escaped for HTML. A field marked ? is left out while it is empty or zero.
-
-`
-
-// TestDocs compares the page with the types.
+// TestDocs compares the page with the types. What precedes the first type is written by hand.
 func TestDocs(t *testing.T) {
+	file := filepath.Join("..", "..", "docs", "reference", "status-page.md")
+	now, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	prologue, _, _ := strings.Cut(string(now), "### "+nameOf(reflect.TypeFor[api.Status]()))
 	p := &page{comments: make(map[string]string), seen: make(map[reflect.Type]bool)}
 	for _, dir := range []string{".", "../state", "../health", "../hardware/counters"} {
 		p.read(t, dir)
@@ -73,7 +36,7 @@ func TestDocs(t *testing.T) {
 		p.rest = p.rest[1:]
 		p.add(next)
 	}
-	golden.Check(t, filepath.Join("..", "..", "docs", "reference", "status-page.md"), strings.TrimRight(p.text.String(), "\n")+"\n")
+	golden.Check(t, file, strings.TrimRight(p.text.String(), "\n")+"\n")
 }
 
 // page is the page in the making.
@@ -161,13 +124,32 @@ func (p *page) fields(t reflect.Type) (plain, commented []string) {
 			tag += "?"
 		}
 		tag += " " + p.typeOf(f.Type)
-		if comment := p.comments[filepath.Base(t.PkgPath())+"."+t.Name()+"."+f.Name]; comment != "" {
+		if comment := p.comment(t, i); comment != "" {
 			commented = append(commented, tag+": "+comment)
 		} else {
 			plain = append(plain, tag)
 		}
 	}
 	return plain, commented
+}
+
+// plain returns the fields of a type without comments and structures, which needs no section.
+func (p *page) plain(t reflect.Type) string {
+	for i := range t.NumField() {
+		of := t.Field(i).Type
+		for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
+			of = of.Elem()
+		}
+		if of.Kind() == reflect.Struct && of != reflect.TypeFor[time.Time]() || p.comment(t, i) != "" {
+			return ""
+		}
+	}
+	fields, _ := p.fields(t)
+	return strings.Join(fields, ", ")
+}
+
+func (p *page) comment(t reflect.Type, field int) string {
+	return p.comments[filepath.Base(t.PkgPath())+"."+t.Name()+"."+t.Field(field).Name]
 }
 
 // typeOf returns a type in words, and has it be added if it is a struct.
@@ -180,6 +162,9 @@ func (p *page) typeOf(t reflect.Type) string {
 	case t.Kind() == reflect.Slice:
 		return "list of " + p.typeOf(t.Elem())
 	case t.Kind() == reflect.Struct:
+		if fields := p.plain(t); fields != "" {
+			return "object (" + fields + ")"
+		}
 		if !p.seen[t] {
 			p.seen[t] = true
 			p.rest = append(p.rest, t)
