@@ -233,8 +233,8 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestKeepFiring verifies that alerts about devices that notify continue while the exporter is restarted. Those that a
-// restart may fix end with it.
+// TestKeepFiring verifies that alerts about devices that notify continue while the exporter is restarted. Those that
+// a restart may fix end with it.
 func TestKeepFiring(t *testing.T) {
 	var file ruleFile
 	decode(t, alertsFile, &file)

@@ -9,8 +9,8 @@ import (
 
 const runbookFile = "../docs/alerts.md"
 
-// TestRunbook verifies that each alert has a section in the runbook with its meaning, how
-// to confirm it and what to do, and that each section has an alert.
+// TestRunbook verifies that each alert has a section in the runbook with its meaning, how to confirm it and what to
+// do, and that each section has an alert.
 func TestRunbook(t *testing.T) {
 	sections := make(map[string]string)
 	for _, s := range strings.Split(string(read(t, runbookFile)), "\n## ")[1:] {

@@ -159,7 +159,8 @@ func TestAcceptanceOfAConsequence(t *testing.T) {
 	}
 }
 
-// TestAcceptanceUnused verifies that an acceptance is unused once everything is known, and not while a finding may be flapping.
+// TestAcceptanceUnused verifies that an acceptance is unused once everything is known, and not while a finding may be
+// flapping.
 func TestAcceptanceUnused(t *testing.T) {
 	unused := func(host *health.Host) (subjects []string) {
 		for _, f := range host.Findings {

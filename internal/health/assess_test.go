@@ -196,11 +196,6 @@ func TestNearLimit(t *testing.T) {
 		s.Info = nil
 		check(t, s, health.Default(), health.FindingNearLimit)
 	})
-	t.Run("other thresholds", func(t *testing.T) {
-		thresholds := health.Default()
-		thresholds.NearLimit = health.Levels{Warning: 0.1, Critical: 0.2}
-		check(t, device(users("qp", 10), limit("max_qp", 100)), thresholds, health.FindingNearLimit, want{warning, "qp", nil, nil})
-	})
 }
 
 func TestCgroupNearLimit(t *testing.T) {
@@ -232,12 +227,6 @@ func TestCgroupNearLimit(t *testing.T) {
 			})
 		})
 	}
-	t.Run("other thresholds", func(t *testing.T) {
-		thresholds := health.Default()
-		thresholds.CgroupNearLimit = health.Levels{Warning: 0.1, Critical: 0.2}
-		check(t, use(10, 100), thresholds, kind, want{health.SeverityWarning, "cgroup /a b hca_handle", nil, nil})
-		check(t, use(20, 100), thresholds, kind, want{health.SeverityCritical, "cgroup /a b hca_handle", nil, nil})
-	})
 	t.Run("a path that a shell would misread", func(t *testing.T) {
 		s := use(1, 1)
 		s.Resources.Inventory.Cgroups[0].Cgroup = "/it's $(reboot)"
@@ -292,12 +281,24 @@ func TestMemlock(t *testing.T) {
 	}
 }
 
-func TestMemlockThresholds(t *testing.T) {
-	thresholds := health.Default()
-	thresholds.MemlockNearLimit = health.Levels{Warning: 0.1, Critical: 0.2}
-	s := device(state.Inventory{Owners: []state.Owner{pinning(7, 10, 0, 100), pinning(8, 0, 20, 100)}})
-	check(t, s, thresholds, health.FindingMemlock,
-		want{health.SeverityCritical, "pid 8 (trainer)", nil, nil}, want{health.SeverityWarning, "pid 7 (trainer)", nil, nil})
+func TestLevels(t *testing.T) {
+	s := device(state.Inventory{
+		Objects: []state.ObjectCount{{Type: "qp", Owner: state.OwnerUser, Objects: 15}},
+		Cgroups: []state.CgroupUse{{Cgroup: "/a", Resource: "hca_handle", Current: 15, Limit: 100}},
+		Owners:  []state.Owner{pinning(7, 15, 0, 100)},
+	}, state.Limit{Name: "max_qp", Value: 100})
+	low := health.Levels{Warning: 0.1, Critical: 0.2}
+	for want, change := range map[string]func(*health.Config){
+		"warning near_limit qp":                          func(c *health.Config) { c.NearLimit = low },
+		"warning cgroup_near_limit cgroup /a hca_handle": func(c *health.Config) { c.CgroupNearLimit = low },
+		"warning memlock_near_limit pid 7 (trainer)":     func(c *health.Config) { c.MemlockNearLimit = low },
+	} {
+		c := health.Default()
+		change(&c)
+		if got := lines(health.Assess(s, c, health.History{}), true); !reflect.DeepEqual(got, []string{want}) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
 }
 
 func TestOrphaned(t *testing.T) {

@@ -79,8 +79,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// The keys of the file are those that the errors name, and what is not set keeps its
-// default.
+// The keys of the file are those that the errors name, and what is not set keeps its default.
 func TestYAML(t *testing.T) {
 	const file = `
 near_limit: {warning: 0.5, critical: 0.6}

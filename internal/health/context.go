@@ -37,7 +37,6 @@ const (
 	MaxContextHistories = 64
 )
 
-// leftovers returns the contexts that left objects, the latest first.
 func leftovers(all []ContextHistory) []ContextHistory {
 	left := slices.DeleteFunc(slices.Clone(all), func(c ContextHistory) bool { return len(c.Objects) == 0 })
 	slices.SortStableFunc(left, func(a, b ContextHistory) int {
@@ -114,7 +113,6 @@ func (c *ContextHistory) Owner() string {
 	}
 }
 
-// formerOwners returns a sentence that names the former owners of orphaned objects. Empty if none is known.
 func (a *assessor) formerOwners() string {
 	var names []string
 	for _, c := range a.leftovers {

@@ -9,8 +9,8 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// TestContextHistories: of objects without an owner it is told whose they were when that was last
-// seen, after a restart too, and what was left is remembered for a day.
+// TestContextHistories: of objects without an owner it is told whose they were when that was last seen, after a
+// restart too, and what was left is remembered for a day.
 func TestWitnesses(t *testing.T) {
 	objects := []state.TypeCount{{Type: "qp", Objects: 3}}
 	trainer := state.Owner{PID: 4711, Comm: "trainer", ContainerID: container, PodUID: pod, Objects: objects, Contexts: []uint32{5, 6}}

@@ -35,7 +35,6 @@ func (a *assessor) unusable() {
 	})
 }
 
-// isUnusable reports whether a run could not open or query the device.
 func isUnusable(run *state.Run) bool {
 	return run.Outcome == state.OutcomeFailed && run.Info == nil && len(run.Probes) == 0
 }
@@ -94,7 +93,6 @@ func (a *assessor) portSeverity(number, active int) Severity {
 	return warningIf(before)
 }
 
-// contracts adds findings for broken contracts that are not known errata of the driver.
 func (a *assessor) contracts() {
 	for _, c := range a.contract.Verdicts {
 		if c.Verdict != state.VerdictViolated || c.Known {

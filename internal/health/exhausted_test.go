@@ -97,7 +97,8 @@ func TestExhausted(t *testing.T) {
 	}
 }
 
-// TestExhaustedOfAnotherAdapter verifies that a refusal does not apply to another adapter with the same name and firmware.
+// TestExhaustedOfAnotherAdapter verifies that a refusal does not apply to another adapter with the same name and
+// firmware.
 func TestExhaustedOfAnotherAdapter(t *testing.T) {
 	const guid, other = "5254:00ff:fe12:3456", "5254:00ff:fe12:9999"
 	e := newExhausting(t, health.History{})

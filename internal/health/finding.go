@@ -99,7 +99,6 @@ func Severities() []Severity {
 	return []Severity{SeverityCritical, SeverityWarning, SeverityInfo}
 }
 
-// bySeverity compares two severities. The worse one is less.
 func bySeverity(a, b Severity) int {
 	return cmp.Compare(slices.Index(Severities(), a), slices.Index(Severities(), b))
 }

@@ -238,7 +238,6 @@ func (a *assessor) growing() {
 
 func (o *Grower) name() string { return ownerName(o.PID, o.Comm) + place(o.ContainerID, o.PodUID) }
 
-// grows adds one finding for all growing types of an owner.
 func (a *assessor) grows(subject, whose string, pid int, trends []Trend, more string) {
 	slices.SortStableFunc(trends, func(x, y Trend) int {
 		return cmp.Or(cmp.Compare(x.remaining(), y.remaining()), cmp.Compare(y.PerHour, x.PerHour))
@@ -263,7 +262,6 @@ func (a *assessor) grows(subject, whose string, pid int, trends []Trend, more st
 	})
 }
 
-// remaining returns the time to the limit, or the longest time without a limit.
 func (t *Trend) remaining() time.Duration {
 	if t.Limit == 0 {
 		return math.MaxInt64

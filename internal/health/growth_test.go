@@ -71,8 +71,8 @@ func lives() []life {
 	}
 }
 
-// lived says when something is found of a life, and how bad it is. An inventory comes
-// about every minute, for an hour before and three after.
+// lived says when something is found of a life, and how bad it is. An inventory comes about every minute, for an hour
+// before and three after.
 func (l life) lived() (found string, first []health.Finding) {
 	var samples []state.Sample
 	began, seen, last := taken(), -1, -1
@@ -182,8 +182,7 @@ func TestGrowingMessage(t *testing.T) {
 	}
 }
 
-// Where all owners together grow, the process is named that does, and not a pool that has
-// grown faster and stays.
+// Where all owners together grow, the process is named that does, and not a pool that has grown faster and stays.
 func TestGrowingNamesWhoGrows(t *testing.T) {
 	s := growing(100000, 2, 20)
 	// What was filled within 40 minutes: at its median it is the faster one.
@@ -205,8 +204,8 @@ func TestGrowingNamesWhoGrows(t *testing.T) {
 	}
 }
 
-// A process that is not among the largest owners for a moment is the same one after; one
-// whose number comes again later is another.
+// A process that is not among the largest owners for a moment is the same one after; one whose number comes again
+// later is another.
 func TestGrowingGaps(t *testing.T) {
 	for gap, want := range map[int]bool{0: true, 1: true, 3: true, 5: false} {
 		s := growing(2000, 10, 0)
@@ -220,8 +219,8 @@ func TestGrowingGaps(t *testing.T) {
 	}
 }
 
-// A process that has the number of one that ended a moment before is another one, whatever
-// its command: what it starts with has not grown from what the other had.
+// A process that has the number of one that ended a moment before is another one, whatever its command: what it
+// starts with has not grown from what the other had.
 func TestGrowingNumberUsedAgain(t *testing.T) {
 	for _, started := range []uint32{0, 700} {
 		s := growing(2000, 10, 0)

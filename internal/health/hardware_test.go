@@ -106,8 +106,7 @@ func TestHardware(t *testing.T) {
 	}
 }
 
-// What was kept by a clock that was wrong, and has been set right since, does not count
-// until that time comes again.
+// What was kept by a clock that was wrong, and has been set right since, does not count until that time comes again.
 func TestFlappingByAnotherClock(t *testing.T) {
 	c := health.Default()
 	c.Now = taken
@@ -123,8 +122,7 @@ func TestFlappingByAnotherClock(t *testing.T) {
 	}
 }
 
-// Whose transport is not known may be of iWARP, which has no RoCE, whatever the kernel calls
-// its addresses.
+// Whose transport is not known may be of iWARP, which has no RoCE, whatever the kernel calls its addresses.
 func TestNoAddress(t *testing.T) {
 	for _, tc := range []struct {
 		info *state.Device

@@ -98,7 +98,6 @@ func (h *History) resumed(now time.Time) History {
 
 func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
-// recordSeen records that a finding exists now, and returns when it was seen.
 func (h *History) recordSeen(key FindingKey, now time.Time) Seen {
 	seen, ok := h.Findings[key]
 	if !ok || now.Sub(seen.Last) >= reappearWindow || seen.First.After(now) {
@@ -123,7 +122,6 @@ func (h *History) touch(host *Host, now time.Time) {
 	}
 }
 
-// forget removes findings that have been absent for long.
 func (h *History) forget(now time.Time) {
 	maps.DeleteFunc(h.Findings, func(_ FindingKey, seen Seen) bool { return now.Sub(seen.Last) >= reappearWindow })
 }
@@ -216,5 +214,4 @@ func (h *History) recordBusErrors(d *state.DeviceState) {
 	put(h.BusErrors, d.Name, before)
 }
 
-// isActive reports whether a port can carry traffic.
 func isActive(p state.Port) bool { return p.State == "active" || p.State == "active_defer" }

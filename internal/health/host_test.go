@@ -316,7 +316,8 @@ func TestIssues(t *testing.T) {
 	}
 }
 
-// TestRank verifies the order of devices: by harm, then by severity. A run that failed without a finding is a degradation.
+// TestRank verifies the order of devices: by harm, then by severity. A run that failed without a finding is a
+// degradation.
 func TestRank(t *testing.T) {
 	s, found := &state.Snapshot{Ready: true}, make(map[string][]health.Finding)
 	for name, f := range map[string]health.Finding{

@@ -13,8 +13,8 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// hold verifies what is always true: equal states have equal findings, complete, printable, in order and within the limits,
-// and the state is not modified.
+// hold verifies what is always true: equal states have equal findings, complete, printable, in order and within the
+// limits, and the state is not modified.
 func hold(t *testing.T, s *state.DeviceState, thresholds health.Config) {
 	t.Helper()
 	before, err := json.Marshal(s)

@@ -10,8 +10,7 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// failed returns a device whose last run of the probes failed, unless it says
-// otherwise.
+// failed returns a device whose last run of the probes failed, unless it says otherwise.
 func failed(run state.Run) *state.DeviceState {
 	s := device(state.Inventory{})
 	run.Kind, run.Device, run.Started = state.KindProbe, "rxe0", taken()

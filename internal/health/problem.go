@@ -79,7 +79,6 @@ func portsOf(s *state.Snapshot) (all, active int) {
 	return all, active
 }
 
-// lastPorts returns the ports of a present device as of the last probe run.
 func lastPorts(d *state.DeviceState) []state.Port {
 	if !d.Present || d.Last == nil || d.Last.Info == nil {
 		return nil

@@ -43,7 +43,6 @@ func rootOfMemory(r *state.Registration) string {
 	return rootOf(&state.Failure{Verb: "ibv_reg_mr", Errno: r.Errno})
 }
 
-// rootOfPage returns the root cause if the last run could not register a page. Empty otherwise.
 func (a *assessor) rootOfPage() string {
 	for _, p := range a.last.Probes {
 		for _, r := range p.Registrations {

@@ -7,8 +7,7 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// What was refused to be registered is found by what refused it, with what helps there;
-// what no program needs is not.
+// What was refused to be registered is found by what refused it, with what helps there; what no program needs is not.
 func TestRegistrations(t *testing.T) {
 	const kind = health.FindingProbeFailed
 	refused := func(memory state.RegisteredMemory, by state.RefusedBy, errno string) state.Registration {

@@ -26,7 +26,6 @@ func prose(s string) string {
 	return text.Truncate(text.Clean(strings.Join(strings.Fields(s), " ")), maxProse)
 }
 
-// reason returns a printable reason from outside.
 func reason(s string) string { return cmp.Or(prose(s), "no reason given") }
 
 // show returns the command that lists the objects of a type, of one process if pid is not 0.
