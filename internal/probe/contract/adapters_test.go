@@ -9,7 +9,7 @@ import (
 // TestNoErrno verifies that a type refused without an errno is skipped, not violated.
 func TestNoErrno(t *testing.T) {
 	t.Parallel()
-	r := judge(t, device(t, "    like: sim_ib0\n    faults: [{verb: ibv_create_qp, when: {qp_types: [UC]}, errno: no_errno}]\n"))
+	r := checked(t, device(t, "    like: sim_ib0\n    faults: [{verb: ibv_create_qp, when: {qp_types: [UC]}, errno: no_errno}]\n"))
 	if got := skipped(r)["qp_srq_type_restricted"]; got != state.SkipNotSupported || r.Error != "" {
 		t.Errorf("skipped: %q, error %q\n%s", got, r.Error, evidence(r))
 	}
@@ -32,7 +32,7 @@ func TestFlushFails(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r := judge(t, device(t, "    like: sim_rxe0\n    completion_vectors: 2\n    faults: ["+tt.faults+"]\n"))
+			r := checked(t, device(t, "    like: sim_rxe0\n    completion_vectors: 2\n    faults: ["+tt.faults+"]\n"))
 			if got := skipped(r)["notify_solicited_delivers_errors"]; got != tt.want {
 				t.Errorf("skipped: %q, want %q\n%s", got, tt.want, evidence(r))
 			}

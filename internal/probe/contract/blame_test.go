@@ -14,8 +14,8 @@ import (
 	"rdma_exporter/verbs/simulated"
 )
 
-// one judges one contract of a device that is like another but for some keys, without
-// looking for completions first unless they are needed.
+// one checks one contract of a device with these keys. It looks for completions only if they
+// are needed.
 func one(t *testing.T, name, keys string, completions bool) state.Contract {
 	t.Helper()
 	p, err := simulated.ParseProfile([]byte("devices: [{name: sim0, " + keys + "}]"))
@@ -40,13 +40,13 @@ func one(t *testing.T, name, keys string, completions bool) state.Contract {
 		}
 	})
 	if len(r.Contracts) != 1 || len(r.Undestroyed) > 0 {
-		t.Fatalf("judged: %s; undestroyed %+v", evidence(r), r.Undestroyed)
+		t.Fatalf("checked: %s; undestroyed %+v", evidence(r), r.Undestroyed)
 	}
 	return r.Contracts[0]
 }
 
-// TestRefusedBesideControl: whatever the errno of a refusal, it counts if the like that
-// is not forbidden succeeds, and only then.
+// TestRefusedBesideControl verifies that a refusal with any errno counts if and only if the
+// control succeeds.
 func TestRefusedBesideControl(t *testing.T) {
 	t.Parallel()
 	const vector = "cq_comp_vector_rejected"
@@ -74,8 +74,8 @@ func TestRefusedBesideControl(t *testing.T) {
 	}
 }
 
-// TestEventAfterRefusal: after the refusal to destroy a CQ its events must come, if any
-// did before.
+// TestEventAfterRefusal verifies that events must still come after a refused destruction of a
+// CQ, if any came before.
 func TestEventAfterRefusal(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -31,9 +31,8 @@ func device(t *testing.T, yaml string) *simulated.Profile {
 	return p
 }
 
-// judge judges the device of a profile and returns the report. The waiting takes
-// no time.
-func judge(t *testing.T, p *simulated.Profile, skip ...string) (r state.Run) {
+// checked checks the device of a profile, in virtual time, and returns the report.
+func checked(t *testing.T, p *simulated.Profile, skip ...string) (r state.Run) {
 	t.Helper()
 	r.Device = p.Devices[0].Name
 	synctest.Test(t, func(t *testing.T) {
@@ -85,7 +84,7 @@ func evidence(r state.Run) string {
 	return b.String()
 }
 
-// wantClean makes sure that the contract run went to its end and left nothing.
+// wantClean verifies that the contract run was complete and left nothing.
 func wantClean(t *testing.T, r state.Run) {
 	t.Helper()
 	if r.Error != "" || len(r.Undestroyed) > 0 || r.InProgress != "" {
@@ -101,8 +100,6 @@ func wantClean(t *testing.T, r state.Run) {
 // whole is a device on which every contract can be checked.
 const whole = "    like: sim_ib0\n"
 
-// TestEachBreakIsSeenByItsContract breaks one contract at a time on a device that
-// keeps all others.
 func TestEachBreakIsSeenByItsContract(t *testing.T) {
 	t.Parallel()
 	for _, name := range append([]string{""}, simulated.Contracts()...) {
@@ -112,7 +109,7 @@ func TestEachBreakIsSeenByItsContract(t *testing.T) {
 			if name != "" {
 				yaml, want = yaml+"    violate: ["+name+"]\n", []string{name}
 			}
-			r := judge(t, device(t, yaml))
+			r := checked(t, device(t, yaml))
 			wantClean(t, r)
 			if got := verdicts(r, state.VerdictViolated); !slices.Equal(got, want) {
 				t.Errorf("violated: %v, want %v\n%s", got, want, evidence(r))
@@ -124,7 +121,6 @@ func TestEachBreakIsSeenByItsContract(t *testing.T) {
 				t.Errorf("%d verdicts", len(r.Contracts))
 			}
 			for _, c := range r.Contracts {
-				// What to do is told of what is broken.
 				if broken := c.Verdict == state.VerdictViolated; broken != (c.Consequence != "") || broken != (c.Remedy != "") {
 					t.Errorf("%s is %s, of consequence %q and remedy %q", c.Name, c.Verdict, c.Consequence, c.Remedy)
 				}
@@ -190,7 +186,7 @@ func TestDefaultDevices(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r := judge(t, device(t, tt.yaml))
+			r := checked(t, device(t, tt.yaml))
 			wantClean(t, r)
 			if got := verdicts(r, state.VerdictViolated); !slices.Equal(got, tt.violated) {
 				t.Errorf("violated: %v, want %v\n%s", got, tt.violated, evidence(r))
@@ -202,10 +198,8 @@ func TestDefaultDevices(t *testing.T) {
 	}
 }
 
-// TestAnyVerbFails has each verb fail, from the beginning and later on. Whatever
-// the device answers, the contract run comes to its end with a verdict on each contract,
-// and leaves nothing that can be destroyed. A verb that never works proves nothing
-// against the manual, and neither does one that fails for a moment.
+// TestAnyVerbFails has each verb fail, always or for a time. Each contract gets a verdict and
+// nothing is left. A verb that never works, or fails for a moment, is no violation.
 func TestAnyVerbFails(t *testing.T) {
 	t.Parallel()
 	for _, verb := range verbs.Verbs() {
@@ -215,7 +209,7 @@ func TestAnyVerbFails(t *testing.T) {
 		} {
 			t.Run(string(verb)+" "+fault, func(t *testing.T) {
 				t.Parallel()
-				r := judge(t, device(t, whole+"    completion_vectors: 2\n    faults: [{verb: "+string(verb)+", "+fault+"}]\n"))
+				r := checked(t, device(t, whole+"    completion_vectors: 2\n    faults: [{verb: "+string(verb)+", "+fault+"}]\n"))
 				opens := verb != verbs.GetDeviceList && verb != verbs.OpenDevice && verb != verbs.QueryDevice
 				if opens && len(r.Contracts) != len(contract.Catalogue()) {
 					t.Errorf("%d verdicts; error %q", len(r.Contracts), r.Error)
@@ -224,12 +218,11 @@ func TestAnyVerbFails(t *testing.T) {
 				if len(r.Undestroyed) > 0 && !destroys && verb != verbs.AckCQEvents {
 					t.Errorf("undestroyed: %+v", r.Undestroyed)
 				}
-				// What is refused for good although the manual has it work is a violation:
-				// to detach, and to destroy what nobody uses.
+				// The man page requires that unused objects can be detached and destroyed.
 				if got := verdicts(r, state.VerdictViolated); len(got) > 0 && !destroys {
 					t.Errorf("violated: %v\n%s", got, evidence(r))
 				}
-				// What fails at once is no proof that a device keeps to the manual.
+				// A verb that always fails proves no contract.
 				needs := map[verbs.Verb]string{
 					verbs.CreateCQ: "cq_at_least_requested", verbs.CreateCQEx: "cq_ex_at_least_requested", verbs.StartPoll: "cq_ex_at_least_requested", verbs.ResizeCQ: "cq_resize_at_least_requested", verbs.CreateQP: "qp_at_least_requested",
 					verbs.CreateSRQ: "srq_at_least_requested", verbs.ModifySRQ: "srq_limit_event", verbs.GetAsyncEvent: "srq_limit_event", verbs.QuerySRQ: "srq_reports_actual",
@@ -248,11 +241,10 @@ func TestAnyVerbFails(t *testing.T) {
 	}
 }
 
-// TestUDOnly: a device without RC queue pairs is judged by UD ones, where that can
-// be.
+// TestUDOnly verifies that a device without RC queue pairs is checked by UD ones.
 func TestUDOnly(t *testing.T) {
 	t.Parallel()
-	r := judge(t, device(t, "    like: sim_ib0\n    qp_types: [UD]\n"))
+	r := checked(t, device(t, "    like: sim_ib0\n    qp_types: [UD]\n"))
 	wantClean(t, r)
 	if got := verdicts(r, state.VerdictViolated); len(got) > 0 {
 		t.Errorf("violated: %v\n%s", got, evidence(r))
@@ -267,8 +259,7 @@ func TestUDOnly(t *testing.T) {
 	}
 }
 
-// TestPresumption has the process end in the middle of a judgement, and looks what
-// was presumed of it until then.
+// TestPresumption verifies the provisional verdict if the process ends within a check.
 func TestPresumption(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -358,16 +349,15 @@ func TestSkip(t *testing.T) {
 	for _, c := range contract.Catalogue()[1:] {
 		names = append(names, c.Name)
 	}
-	r := judge(t, device(t, "    like: sim_ib0\n"), names...)
+	r := checked(t, device(t, "    like: sim_ib0\n"), names...)
 	wantClean(t, r)
 	if len(r.Contracts) != 1 || r.Contracts[0].Name != contract.Catalogue()[0].Name {
-		t.Errorf("judged: %s", evidence(r))
+		t.Errorf("checked: %s", evidence(r))
 	}
 }
 
-// TestNamesWhatItJudges has the process end within a judgement, and reads what it
-// wrote until then.
-func TestNamesWhatItJudges(t *testing.T) {
+// TestNamesContractInProgress verifies that an incomplete report names the contract.
+func TestNamesContractInProgress(t *testing.T) {
 	p := device(t, "    like: sim_ib0\n")
 	out := &cutOff{after: `{"checking":"srq_reports_actual"}`}
 	err := contract.Run(t.Context(), contract.Options{

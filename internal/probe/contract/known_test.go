@@ -32,15 +32,15 @@ func TestKnown(t *testing.T) {
 		{"any amount", "driver: mana, faults: [{verb: ibv_create_cq, short: 2000}]", "cq_at_least_requested", state.VerdictViolated, true},
 		{"a size among others", "driver: hns, faults: [{verb: ibv_create_qp, short: 1}]", "qp_at_least_requested", state.VerdictViolated, false},
 		{"known and kept", "driver: hns", "cq_at_least_requested", state.VerdictHolds, true},
-		{"kept, and nothing known", "driver: mlx5", "cq_at_least_requested", state.VerdictHolds, false},
-		{"mended", "driver: rxe, kernel: '6.12', violate: [srq_reports_actual]", "srq_reports_actual", state.VerdictViolated, false},
-		{"not yet mended", "driver: rxe, kernel: '6.1', violate: [srq_reports_actual]", "srq_reports_actual", state.VerdictViolated, true},
+		{"kept, and no erratum", "driver: mlx5", "cq_at_least_requested", state.VerdictHolds, false},
+		{"fixed", "driver: rxe, kernel: '6.12', violate: [srq_reports_actual]", "srq_reports_actual", state.VerdictViolated, false},
+		{"not yet fixed", "driver: rxe, kernel: '6.1', violate: [srq_reports_actual]", "srq_reports_actual", state.VerdictViolated, true},
 		{"refused", "driver: mlx5, violate: [qp_recv_caps_ignored_with_srq]", "qp_recv_caps_ignored_with_srq", state.VerdictViolated, false},
 		{"each refused in a known way", "driver: siw, violate: [qp_recv_caps_ignored_with_srq]", "qp_recv_caps_ignored_with_srq", state.VerdictViolated, true},
 		{"accepted", "driver: mlx4, violate: [qp_srq_type_restricted]", "qp_srq_type_restricted", state.VerdictViolated, true},
 		{"accepted instead of the end", "driver: siw, violate: [cq_destroy_busy]", "cq_destroy_busy", state.VerdictViolated, false},
 		{"an event", "driver: siw, violate: [notify_solicited_delivers_errors]", "notify_solicited_delivers_errors", state.VerdictViolated, true},
-		{"could not be judged", "driver: siw, limits: {max_srq: 0}", "srq_limit_ignored", state.VerdictSkipped, false},
+		{"could not be checked", "driver: siw, limits: {max_srq: 0}", "srq_limit_ignored", state.VerdictSkipped, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -48,10 +48,10 @@ func TestKnown(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := judge(t, p, allBut(tt.contract)...)
+			r := checked(t, p, allBut(tt.contract)...)
 			wantClean(t, r)
 			if len(r.Contracts) != 1 {
-				t.Fatalf("judged: %s", evidence(r))
+				t.Fatalf("checked: %s", evidence(r))
 			}
 			c := r.Contracts[0]
 			if c.Verdict != tt.verdict || c.Known != tt.known {
@@ -75,8 +75,8 @@ func allBut(kept ...string) []string {
 	return names
 }
 
-// TestPresumptionIsKnown: what is presumed of a process that ends is known of a driver
-// that has processes end there, and of no other.
+// TestPresumptionIsKnown verifies that a provisional verdict is known only for a driver with
+// an erratum that ends the process.
 func TestPresumptionIsKnown(t *testing.T) {
 	t.Parallel()
 	for driver, want := range map[string]bool{"siw": true, "mlx5": false, "": false} {

@@ -11,7 +11,7 @@ import (
 // TestResizeNotTried: where a refused resizing ends the process, none is tried.
 func TestResizeNotTried(t *testing.T) {
 	t.Parallel()
-	r := judge(t, device(t, "    like: sim_ib0\n    driver: bnxt_re\n    faults: [{verb: ibv_resize_cq, crash: true}]\n"))
+	r := checked(t, device(t, "    like: sim_ib0\n    driver: bnxt_re\n    faults: [{verb: ibv_resize_cq, crash: true}]\n"))
 	wantClean(t, r)
 	for _, c := range r.Contracts {
 		if strings.HasPrefix(c.Name, "cq_resize_") && (c.Verdict != state.VerdictSkipped || c.Reason != state.SkipNotSupported || !strings.Contains(c.Observed, "known of the driver")) {
@@ -31,7 +31,7 @@ func TestResizeSeen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, broken := range []string{"cq_resize_at_least_requested", "cq_resize_too_small_refused", "cq_resize_keeps_completions"} {
-				r := judge(t, device(t, "    like: sim_ib0\n    violate: ["+broken+"]\n"+yaml))
+				r := checked(t, device(t, "    like: sim_ib0\n    violate: ["+broken+"]\n"+yaml))
 				if got := verdicts(r, state.VerdictViolated); len(got) != 1 || got[0] != broken {
 					t.Errorf("violated: %v, want %s\n%s", got, broken, evidence(r))
 				}
@@ -44,7 +44,7 @@ func TestResizeSeen(t *testing.T) {
 // where the completions had not come yet, proves nothing.
 func TestResizeRefusedForAMoment(t *testing.T) {
 	t.Parallel()
-	r := judge(t, device(t, "    like: sim_ib0\n    completion_faults: [{fault: never_complete, after: 9}]\n"), allBut("cq_resize_too_small_refused")...)
+	r := checked(t, device(t, "    like: sim_ib0\n    completion_faults: [{fault: never_complete, after: 9}]\n"), allBut("cq_resize_too_small_refused")...)
 	if got := verdicts(r, state.VerdictViolated); len(got) > 0 {
 		t.Errorf("violated: %v\n%s", got, evidence(r))
 	}
@@ -58,7 +58,7 @@ func TestResizeRefusedForAMoment(t *testing.T) {
 // TestBatchLost: completions of which some never come prove nothing of batches.
 func TestBatchLost(t *testing.T) {
 	t.Parallel()
-	r := judge(t, device(t, "    like: sim_ib0\n    completion_faults: [{fault: lose_completion, path: flush, after: 3}]\n"), allBut("cq_ex_batch_keeps_completions")...)
+	r := checked(t, device(t, "    like: sim_ib0\n    completion_faults: [{fault: lose_completion, path: flush, after: 3}]\n"), allBut("cq_ex_batch_keeps_completions")...)
 	if got := skipped(r)["cq_ex_batch_keeps_completions"]; got != state.SkipNeeds {
 		t.Errorf("skipped: %q\n%s", got, evidence(r))
 	}
