@@ -40,28 +40,18 @@ func TestErrorIs(t *testing.T) {
 	}
 }
 
-func TestErrorDetail(t *testing.T) {
-	err := error(&verbs.Error{Verb: verbs.DestroyCQ, Device: "dev", Errno: syscall.EBUSY, Detail: fmt.Errorf("2 %w", verbs.ErrUnacknowledged)})
-	if !errors.Is(err, verbs.ErrUnacknowledged) || !errors.Is(err, syscall.EBUSY) {
-		t.Errorf("%v is neither its errno nor its detail", err)
-	}
-	const want = "ibv_destroy_cq on dev: EBUSY (device or resource busy): 2 completion events not acknowledged"
-	if err.Error() != want {
-		t.Errorf("%q, want %q", err, want)
-	}
-}
-
-func TestErrorWithoutDevice(t *testing.T) {
-	err := &verbs.Error{Verb: verbs.GetDeviceList, Errno: syscall.ENOSYS}
-	if want := "ibv_get_device_list: ENOSYS (function not implemented)"; err.Error() != want {
-		t.Errorf("%q", err)
-	}
-}
-
-func TestErrorWithoutErrno(t *testing.T) {
-	err := &verbs.Error{Verb: verbs.CreateQP, Device: "dev", Errno: verbs.NoErrno}
-	if want := "ibv_create_qp on dev: no_errno (it failed and set no errno)"; err.Error() != want {
-		t.Errorf("%q", err)
+func TestErrorText(t *testing.T) {
+	detail := fmt.Errorf("2 %w", verbs.ErrUnacknowledged)
+	for want, err := range map[string]*verbs.Error{
+		"ibv_destroy_cq on dev: EBUSY (device or resource busy): 2 completion events not acknowledged": {
+			Verb: verbs.DestroyCQ, Device: "dev", Errno: syscall.EBUSY, Detail: detail,
+		},
+		"ibv_get_device_list: ENOSYS (function not implemented)":      {Verb: verbs.GetDeviceList, Errno: syscall.ENOSYS},
+		"ibv_create_qp on dev: no_errno (it failed and set no errno)": {Verb: verbs.CreateQP, Device: "dev", Errno: verbs.NoErrno},
+	} {
+		if err.Error() != want || !errors.Is(err, err.Errno) || errors.Is(err, verbs.ErrUnacknowledged) != (err.Detail != nil) {
+			t.Errorf("%q, want %q, its errno and its detail", err, want)
+		}
 	}
 }
 
