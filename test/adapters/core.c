@@ -695,19 +695,12 @@ static const struct ib_device_ops core_ops = {
 
 /* What tests look at, below /sys/kernel/debug/paper/DEVICE. */
 
+/* In the order of enum paper_count. */
 static const char *const count_names[] = {
-	[PAPER_SENDS] = "sends",
-	[PAPER_RECEIVES] = "receives",
-	[PAPER_COMPLETIONS] = "completions",
-	[PAPER_EVENTS] = "events",
-	[PAPER_ARMED] = "armed",
-	[PAPER_CREATED_CQS] = "created_cqs",
-	[PAPER_CREATED_SRQS] = "created_srqs",
-	[PAPER_CREATED_QPS] = "created_qps",
-	[PAPER_CREATED_PDS] = "created_pds",
-	[PAPER_CREATED_MRS] = "created_mrs",
-	[PAPER_MODIFIED_QPS] = "modified_qps",
+	"sends", "receives", "completions", "events", "armed",
+	"created_cqs", "created_srqs", "created_qps", "created_pds", "created_mrs", "modified_qps",
 };
+static_assert(ARRAY_SIZE(count_names) == PAPER_COUNTS);
 
 static int counters_show(struct seq_file *file, void *unused)
 {
@@ -814,6 +807,7 @@ static int register_drivers(void)
 
 static void paper_remove(struct paper_dev *dev)
 {
+	list_del(&dev->entry);
 	debugfs_remove_recursive(dev->debugfs);
 	ib_unregister_device(&dev->ib);
 	kthread_stop(dev->thread);
@@ -822,12 +816,6 @@ static void paper_remove(struct paper_dev *dev)
 	device_unregister(&dev->parent);
 	__free_page(dev->page);
 	bitmap_free(dev->vectors);
-	xa_destroy(&dev->cqs);
-	xa_destroy(&dev->srqs);
-	xa_destroy(&dev->qps);
-	xa_destroy(&dev->mrs);
-	xa_destroy(&dev->pds);
-	xa_destroy(&dev->ahs);
 	ib_dealloc_device(&dev->ib);
 }
 
@@ -993,7 +981,6 @@ static int remove_by_name(const char *value, const struct kernel_param *param)
 		if (sysfs_streq(value, dev_name(&dev->ib.dev)))
 			found = dev;
 	if (found) {
-		list_del(&found->entry);
 		paper_remove(found);
 	}
 	mutex_unlock(&devices_lock);
@@ -1010,12 +997,9 @@ static void remove_without_netdev(struct work_struct *work)
 	struct paper_dev *dev, *next;
 
 	mutex_lock(&devices_lock);
-	list_for_each_entry_safe (dev, next, &devices, entry) {
-		if (!dev->port.netdev || READ_ONCE(dev->port.netdev->reg_state) == NETREG_REGISTERED)
-			continue;
-		list_del(&dev->entry);
-		paper_remove(dev);
-	}
+	list_for_each_entry_safe (dev, next, &devices, entry)
+		if (dev->port.netdev && READ_ONCE(dev->port.netdev->reg_state) != NETREG_REGISTERED)
+			paper_remove(dev);
 	mutex_unlock(&devices_lock);
 }
 static DECLARE_WORK(netdev_goes, remove_without_netdev);
@@ -1036,10 +1020,8 @@ static void remove_all(void)
 	unregister_netdevice_notifier(&netdev_notifier);
 	flush_work(&netdev_goes);
 	mutex_lock(&devices_lock); /* one may be on its way out: its bus and its code go last */
-	list_for_each_entry_safe (dev, next, &devices, entry) {
-		list_del(&dev->entry);
+	list_for_each_entry_safe (dev, next, &devices, entry)
 		paper_remove(dev);
-	}
 	mutex_unlock(&devices_lock);
 	debugfs_remove_recursive(debugfs);
 	unregister_drivers(ARRAY_SIZE(drivers));

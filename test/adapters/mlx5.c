@@ -421,24 +421,21 @@ static void read_inline(const struct mqp *m, u32 index, u8 *to, u32 len)
 		to[done] = ((u8 *)unit(m, index + offset / UNIT))[offset % UNIT];
 }
 
-static int opcode_of(struct paper_wr *wr)
+static int opcode_of(const struct paper_wr *wr)
 {
-	static const struct {
-		u32 op;
-		enum ib_wr_opcode is;
-	} opcodes[] = {
-		{ OP_SEND, IB_WR_SEND }, { OP_SEND_IMM, IB_WR_SEND_WITH_IMM }, { OP_SEND_INVAL, IB_WR_SEND_WITH_INV },
-		{ OP_RDMA_WRITE, IB_WR_RDMA_WRITE }, { OP_RDMA_WRITE_IMM, IB_WR_RDMA_WRITE_WITH_IMM },
-		{ OP_RDMA_READ, IB_WR_RDMA_READ }, { OP_ATOMIC_CS, IB_WR_ATOMIC_CMP_AND_SWP },
-		{ OP_ATOMIC_FA, IB_WR_ATOMIC_FETCH_AND_ADD },
-		{ OP_UMR, IB_WR_LOCAL_INV }, /* as libmlx5 does it; nothing is bound here */
+	static const u8 opcodes[] = { /* and one, for 0 is none */
+		[OP_SEND] = IB_WR_SEND + 1,
+		[OP_SEND_IMM] = IB_WR_SEND_WITH_IMM + 1,
+		[OP_SEND_INVAL] = IB_WR_SEND_WITH_INV + 1,
+		[OP_RDMA_WRITE] = IB_WR_RDMA_WRITE + 1,
+		[OP_RDMA_WRITE_IMM] = IB_WR_RDMA_WRITE_WITH_IMM + 1,
+		[OP_RDMA_READ] = IB_WR_RDMA_READ + 1,
+		[OP_ATOMIC_CS] = IB_WR_ATOMIC_CMP_AND_SWP + 1,
+		[OP_ATOMIC_FA] = IB_WR_ATOMIC_FETCH_AND_ADD + 1,
+		[OP_UMR] = IB_WR_LOCAL_INV + 1, /* as libmlx5 does it; nothing is bound here */
 	};
-	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(opcodes); i++)
-		if (opcodes[i].op == wr->vendor)
-			return opcodes[i].is;
-	return -EINVAL;
+	return wr->vendor < ARRAY_SIZE(opcodes) && opcodes[wr->vendor] ? opcodes[wr->vendor] - 1 : -EINVAL;
 }
 
 static int next_send(struct paper_qp *qp, struct paper_wr *wr)
