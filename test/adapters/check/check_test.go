@@ -3,7 +3,6 @@
 package check
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -121,17 +120,9 @@ func output(t testing.TB, name string, args ...string) (string, error) {
 // held returns what the kernel says is held of RDMA devices.
 func held(t testing.TB) string {
 	t.Helper()
-	out, err := exec.Command("rdma", "resource").CombinedOutput()
+	out, err := output(t, "rdma", "resource")
 	if err != nil {
 		t.Fatalf("rdma resource: %v\n%s", err, out)
 	}
-	return string(out)
-}
-
-func describe(counters map[string]int) string {
-	var text strings.Builder
-	for _, name := range []string{"created_pds", "created_mrs", "created_cqs", "created_srqs", "created_qps", "modified_qps", "sends", "receives", "completions", "armed", "events", "event_queues"} {
-		fmt.Fprintf(&text, " %s %d", name, counters[name])
-	}
-	return text.String()[1:]
+	return out
 }
