@@ -18,8 +18,7 @@ func (s *suite) async(t *testing.T) {
 			}
 		}
 		d.mustClose()
-		_, err := d.AsyncEvent(0)
-		wantClosed(t, "AsyncEvent", err)
+		wantClosed(t, "AsyncEvent", errorOf(d.AsyncEvent(0)))
 	})
 	s.run(t, "limit of an SRQ", func(t *testing.T, d *device) {
 		from, to := s.connect(t, d, link{typ: verbs.RC, shared: true})

@@ -22,10 +22,8 @@ func (s *suite) channel(t *testing.T) {
 		ch := d.mustChannel()
 		ch.mustClose()
 		ch.mustClose()
-		_, err := ch.GetEvent(0)
-		wantClosed(t, "GetEvent", err)
-		_, err = ch.GetEvent(moment)
-		wantClosed(t, "GetEvent", err)
+		wantClosed(t, "GetEvent", errorOf(ch.GetEvent(0)))
+		wantClosed(t, "GetEvent", errorOf(ch.GetEvent(moment)))
 	})
 	s.run(t, "timeout", func(t *testing.T, d *device) {
 		ch := d.mustChannel()

@@ -20,8 +20,7 @@ func (s *suite) cq(t *testing.T) {
 			c.mustBeEmpty()
 			c.mustClose()
 			c.mustClose()
-			_, err := c.Poll(1)
-			wantClosed(t, "Poll", err)
+			wantClosed(t, "Poll", errorOf(c.Poll(1)))
 			wantClosed(t, "ReqNotify", c.ReqNotify(false))
 			wantClosed(t, "AckEvents", c.AckEvents(0))
 			wantClosed(t, "AckEvents", c.AckEvents(1))
@@ -51,8 +50,7 @@ func (s *suite) cq(t *testing.T) {
 			c.mustClose()
 		}
 		for _, vector := range []int{1 << 32, -1 << 32} { // no int32: cannot be passed on
-			_, err := d.CreateCQ(verbs.CQInitAttr{Entries: 4, Vector: vector})
-			wantErrno(t, "CreateCQ with a vector that is no int32", err, syscall.EINVAL)
+			wantErrno(t, "CreateCQ with a vector that is no int32", errorOf(d.CreateCQ(verbs.CQInitAttr{Entries: 4, Vector: vector})), syscall.EINVAL)
 		}
 	})
 	s.run(t, "poll none", func(t *testing.T, d *device) {
@@ -128,8 +126,7 @@ func (s *suite) cq(t *testing.T) {
 			t.Errorf("QueryExtended: %v", err)
 		}
 		d.mustClose()
-		_, err := d.QueryExtended()
-		wantClosed(t, "QueryExtended", err)
+		wantClosed(t, "QueryExtended", errorOf(d.QueryExtended()))
 	})
 	s.run(t, "arm without channel", func(t *testing.T, d *device) {
 		d.mustPD() // some libraries map their doorbells with the first one

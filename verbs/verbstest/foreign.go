@@ -38,8 +38,7 @@ func (s *suite) foreign(t *testing.T) {
 			"a nil pointer to a strange one": (*strangeChannel)(nil),
 		} {
 			refused(t, d, verbs.CreateCQ, what, func() error {
-				_, err := d.CreateCQ(verbs.CQInitAttr{Entries: 4, Channel: ch})
-				return err
+				return errorOf(d.CreateCQ(verbs.CQInitAttr{Entries: 4, Channel: ch}))
 			})
 		}
 	})
@@ -52,12 +51,10 @@ func (s *suite) foreign(t *testing.T) {
 			"a CQ in disguise":    strangeCQ{own.raw},
 		} {
 			refused(t, d, verbs.CreateQP, what+" for sends", func() error {
-				_, err := p.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: own, Cap: smallCap()})
-				return err
+				return errorOf(p.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: own, Cap: smallCap()}))
 			})
 			refused(t, d, verbs.CreateQP, what+" for receives", func() error {
-				_, err := p.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: own, RecvCQ: c, Cap: smallCap()})
-				return err
+				return errorOf(p.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: own, RecvCQ: c, Cap: smallCap()}))
 			})
 		}
 		own.mustClose() // nothing holds it
@@ -73,8 +70,7 @@ func (s *suite) foreign(t *testing.T) {
 			"an SRQ in disguise":   strangeSRQ{own.raw},
 		} {
 			refused(t, d, verbs.CreateQP, what, func() error {
-				_, err := p.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, SRQ: q, Cap: smallCap()})
-				return err
+				return errorOf(p.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, SRQ: q, Cap: smallCap()}))
 			})
 		}
 		own.mustClose() // nothing holds it

@@ -33,6 +33,9 @@ func must[T any](v T, err error) func(t *testing.T, format string, args ...any) 
 	}
 }
 
+// errorOf drops the value.
+func errorOf[T any](_ T, err error) error { return err }
+
 // mustPD allocates a protection domain.
 func (d *device) mustPD() *pd {
 	d.b.t.Helper()

@@ -37,8 +37,7 @@ func (s *suite) srq(t *testing.T) {
 		created := q.Created()
 		q.mustClose()
 		q.mustClose()
-		_, err := q.Query()
-		wantClosed(t, "Query", err)
+		wantClosed(t, "Query", errorOf(q.Query()))
 		wantClosed(t, "PostRecv", q.PostRecv(verbs.RecvWR{SGEs: []verbs.SGE{m.SGE(0, 64)}}))
 		if got := q.Created(); got != created {
 			t.Errorf("Created after Close = %+v, want %+v", got, created)
