@@ -60,8 +60,8 @@ func TestProgressIsHarmless(t *testing.T) {
 	}
 }
 
-// Runs on several devices finish at the same time. Each has a line of its own, and
-// what cannot be written disturbs nobody.
+// TestProgressOfManyAtOnce verifies that concurrent runs have a line each, and that a failed
+// write does no harm.
 func TestProgressOfManyAtOnce(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer

@@ -101,7 +101,7 @@ func harmless(t *testing.T, text string, screen terminal.Screen) {
 	}
 }
 
-// TestReportFits verifies that text is no wider than the screen, but for tables, long words
+// TestReportFits verifies that text is no wider than the screen, except tables, long words
 // and the verdict, and that no text steers the terminal.
 func TestReportFits(t *testing.T) {
 	t.Parallel()
