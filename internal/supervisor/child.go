@@ -73,14 +73,10 @@ func (l *listener) silence(at time.Time) time.Duration {
 type ending int
 
 const (
-	// endedItself: the child ended by itself.
-	endedItself ending = iota
-	// endedTimeout: it was killed at its deadline.
-	endedTimeout
-	// endedGarbage: it was killed for what it wrote.
-	endedGarbage
-	// endedCancelled: it was killed because the run was cancelled.
-	endedCancelled
+	endedItself    ending = iota
+	endedTimeout          // killed at its deadline
+	endedGarbage          // killed for what it wrote
+	endedCancelled        // killed because the run was cancelled
 )
 
 // runChild runs one child until it exits or is killed, because it takes too long, writes no

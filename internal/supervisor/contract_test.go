@@ -14,9 +14,9 @@ import (
 	"rdma_exporter/internal/wire"
 )
 
-// judging returns the lines of a child that checks contracts, given as name and verdict. The
+// checking returns the lines of a child that checks contracts, given as name and verdict. The
 // reason of a skip follows a colon. A known violation begins with "known ".
-func judging(pairs ...string) string {
+func checking(pairs ...string) string {
 	var b strings.Builder
 	for i := 0; i < len(pairs); i += 2 {
 		c := state.Contract{
@@ -34,14 +34,14 @@ func judging(pairs ...string) string {
 	return b.String()
 }
 
-// judged is a child that checks contracts and completes.
-func judged(takes time.Duration, pairs ...string) script {
-	return script{output: judging(pairs...) + `{"end":{}}` + "\n", takes: takes}
+// checked is a child that checks contracts and completes.
+func checked(takes time.Duration, pairs ...string) script {
+	return script{output: checking(pairs...) + `{"end":{}}` + "\n", takes: takes}
 }
 
 // hangs is a child that hangs in a verb while it checks a contract.
 func hangs(contract string, pairs ...string) script {
-	return script{output: judging(pairs...) + `{"checking":"` + contract + `"}` + "\n" + `{"begin":"ibv_get_cq_event"}` + "\n", takes: -1}
+	return script{output: checking(pairs...) + `{"checking":"` + contract + `"}` + "\n" + `{"begin":"ibv_get_cq_event"}` + "\n", takes: -1}
 }
 
 func crashes(contract string, pairs ...string) script {
@@ -78,7 +78,7 @@ func newContractBench(t *testing.T, next of, judge ofContracts, change func(*Con
 	return benchOf(t, children{next: next, judge: judge}, change, devices...)
 }
 
-func alwaysJudge(s script) ofContracts {
+func alwaysCheck(s script) ofContracts {
 	return func(string, []string, int) script { return s }
 }
 
@@ -90,7 +90,7 @@ func contractsOnly(first ...script) ofContracts {
 	return func(_ string, _ []string, n int) script { return first[min(n, len(first)-1)] }
 }
 
-// verdicts returns the verdicts that are known of a device, as judging takes them.
+// verdicts returns the verdicts on a device, as checking takes them.
 func (b *bench) verdicts(device string) []string {
 	b.t.Helper()
 	contracts := stateOf(b.t, b.Snapshot(), device).Contracts
@@ -118,13 +118,13 @@ func outcomes(runs []*state.Run) []state.Outcome {
 
 func TestContractsAtStartAndByInterval(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		b := newContractBench(t, always(scriptOK(7*time.Second)), alwaysJudge(judged(3*time.Second, "x", "holds", "y", "violated")), nil, "a")
+		b := newContractBench(t, always(scriptOK(7*time.Second)), alwaysCheck(checked(3*time.Second, "x", "holds", "y", "violated")), nil, "a")
 		if a := stateOf(t, b.after(7*time.Second+time.Second), "a"); a.Last == nil || a.Contracts != nil || !b.Snapshot().Ready {
 			t.Errorf("state %+v during the first contract run", a)
 		}
 		b.after(2*time.Hour + time.Minute)
 		h := time.Hour
-		wantEqual(t, "contract runs", b.kids.startsOf(judgingOf("a")), []time.Duration{7 * time.Second, h + 7*time.Second, 2*h + 7*time.Second})
+		wantEqual(t, "contract runs", b.kids.startsOf(contractsOf("a")), []time.Duration{7 * time.Second, h + 7*time.Second, 2*h + 7*time.Second})
 		starts := b.kids.startsOf("a")
 		for i, start := range starts {
 			if start != time.Duration(i)*time.Minute {
@@ -132,7 +132,7 @@ func TestContractsAtStartAndByInterval(t *testing.T) {
 			}
 		}
 
-		runs := b.sink.runs(judgingOf("a"))
+		runs := b.sink.runs(contractsOf("a"))
 		wantEqual(t, "outcomes", outcomes(runs), []state.Outcome{state.OutcomeOK, state.OutcomeOK, state.OutcomeOK})
 		last := runs[2]
 		if last.Kind != state.KindContract || len(last.Contracts) != 2 || !last.Contracts[0].CheckedAt.IsZero() || last.Error != "" {
@@ -163,12 +163,12 @@ func TestContractsAndProbesFailApart(t *testing.T) {
 	t.Parallel()
 	bad := script{output: `{"end":{"error":"no luck"}}` + "\n"}
 	subtest(t, "contract run", func(t *testing.T) {
-		b := newContractBench(t, always(scriptOK(0)), alwaysJudge(bad), func(c *Config) { c.Contract.Interval = 10 * time.Second }, "a")
+		b := newContractBench(t, always(scriptOK(0)), alwaysCheck(bad), func(c *Config) { c.Contract.Interval = 10 * time.Second }, "a")
 		a := stateOf(t, b.after(time.Hour), "a")
 		if n := b.sink.count("a"); n != 61 {
 			t.Errorf("%d runs of the probes", n)
 		}
-		if n := b.sink.count(judgingOf("a")); n != 361 {
+		if n := b.sink.count(contractsOf("a")); n != 361 {
 			t.Errorf("%d contract runs", n)
 		}
 		if a.Failures != 0 || a.Last.Outcome != state.OutcomeOK || a.Contracts.Last.Error != "no luck" || a.Contracts.Verdicts == nil || len(a.Contracts.Verdicts) != 0 {
@@ -176,9 +176,9 @@ func TestContractsAndProbesFailApart(t *testing.T) {
 		}
 	})
 	subtest(t, "probes", func(t *testing.T) {
-		b := newContractBench(t, always(scriptFail()), alwaysJudge(judged(0, "x", "holds")), func(c *Config) { c.Contract.Interval = 10 * time.Second }, "a")
+		b := newContractBench(t, always(scriptFail()), alwaysCheck(checked(0, "x", "holds")), func(c *Config) { c.Contract.Interval = 10 * time.Second }, "a")
 		a := stateOf(t, b.after(time.Hour), "a")
-		if n := b.sink.count(judgingOf("a")); n != 361 {
+		if n := b.sink.count(contractsOf("a")); n != 361 {
 			t.Errorf("%d contract runs", n)
 		}
 		if n := b.sink.count("a"); a.Failures != n || n > 15 || !a.LastSuccess.IsZero() || a.Last.Outcome != state.OutcomeFailed {
@@ -203,7 +203,7 @@ func TestContractsGoesOn(t *testing.T) {
 		{"after a crash", crashes("y", "x", "violated"), "skipped:crashed", []string{"ibv_get_cq_event", "SIGSEGV"}, time.Second},
 		{
 			"after garbage",
-			script{output: judging("x", "violated") + `{"checking":"y"}` + "\nhello\n", takes: -1},
+			script{output: checking("x", "violated") + `{"checking":"y"}` + "\nhello\n", takes: -1},
 			"skipped:crashed",
 			[]string{"no report", "hello"},
 			0,
@@ -223,27 +223,27 @@ func TestContractsGoesOn(t *testing.T) {
 				case 0:
 					return tt.first
 				case 1:
-					return judged(time.Second, "z", "holds")
+					return checked(time.Second, "z", "holds")
 				default:
-					return judged(time.Second, "x", "violated", "y", "violated", "z", "holds")
+					return checked(time.Second, "x", "violated", "y", "violated", "z", "holds")
 				}
 			}
 			b := newContractBench(t, always(scriptOK(0)), judge, nil, "a")
 			b.after(30 * time.Second)
-			wantEqual(t, "contract runs", b.kids.startsOf(judgingOf("a")), []time.Duration{0, tt.takes})
+			wantEqual(t, "contract runs", b.kids.startsOf(contractsOf("a")), []time.Duration{0, tt.takes})
 			wantEqual(t, "told", [][]string{b.done(0), b.done(1)}, [][]string{nil, {"x", "y"}})
 			wantEqual(t, "verdicts", b.verdicts("a"), []string{"x", "violated", "y", tt.want, "z", "holds"})
 			contracts := stateOf(t, b.Snapshot(), "a").Contracts
 			y := contracts.Verdicts[1]
 			if y.Severity != state.SeverityWarning {
-				t.Errorf("severity %q of a contract that was never judged", y.Severity)
+				t.Errorf("severity %q of a contract that was never checked", y.Severity)
 			}
 			for _, want := range tt.observed {
 				if !strings.Contains(y.Observed, want) {
 					t.Errorf("%q is not in what was observed: %q", want, y.Observed)
 				}
 			}
-			runs := b.sink.runs(judgingOf("a"))
+			runs := b.sink.runs(contractsOf("a"))
 			wantEqual(t, "runs", len(runs), 2)
 			if c := runs[0].Contracts; len(c) != 2 || c[1].Name != "y" || runs[0].InProgress != "y" {
 				t.Errorf("the sink was handed %+v", runs[0])
@@ -254,7 +254,7 @@ func TestContractsGoesOn(t *testing.T) {
 
 			// The next contract run begins from the start, an hour after this one did.
 			b.after(time.Hour)
-			wantEqual(t, "third child", b.kids.startsOf(judgingOf("a"))[2], time.Hour)
+			wantEqual(t, "third child", b.kids.startsOf(contractsOf("a"))[2], time.Hour)
 			wantEqual(t, "told", len(b.done(2)), 0)
 			wantEqual(t, "verdicts", b.verdicts("a"), []string{"x", "violated", "y", "violated", "z", "holds"})
 		})
@@ -266,9 +266,9 @@ func TestContractsGoesOn(t *testing.T) {
 func TestContractsMergesVerdicts(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		judge := contractsOnly(
-			judged(0, "x", "holds", "y", "holds"),
+			checked(0, "x", "holds", "y", "holds"),
 			hangs("y", "z", "holds", "x", "violated"),
-			judged(0),
+			checked(0),
 			script{output: `{"end":{"error":"cannot be opened"}}` + "\n"},
 		)
 		b := newContractBench(t, always(scriptOK(0)), judge, nil, "a")
@@ -297,20 +297,20 @@ func TestContractsMergesVerdicts(t *testing.T) {
 func TestContractsDoesNotGoOn(t *testing.T) {
 	t.Parallel()
 	silent := scriptHang()
-	silent.output = judging("x", "holds") + silent.output
-	failed := script{output: judging("x", "holds") + `{"checking":"y"}` + "\n" + `{"end":{"error":"out of memory"}}` + "\n"}
+	silent.output = checking("x", "holds") + silent.output
+	failed := script{output: checking("x", "holds") + `{"checking":"y"}` + "\n" + `{"end":{"error":"out of memory"}}` + "\n"}
 	for name, first := range map[string]script{"hangs between contracts": silent, "hangs at first": scriptHang(), "fails in order": failed} {
 		subtest(t, name, func(t *testing.T) {
-			b := newContractBench(t, always(scriptOK(0)), alwaysJudge(first), nil, "a")
+			b := newContractBench(t, always(scriptOK(0)), alwaysCheck(first), nil, "a")
 			b.after(59 * time.Minute)
-			wantEqual(t, "children", b.sink.count(judgingOf("a")), 1)
+			wantEqual(t, "children", b.sink.count(contractsOf("a")), 1)
 			if v := b.verdicts("a"); len(v) > 2 {
 				t.Errorf("verdicts %q", v)
 			}
 		})
 	}
 	subtest(t, "does not start", func(t *testing.T) {
-		b := newContractBench(t, always(scriptOK(0)), alwaysJudge(script{}), nil, "a")
+		b := newContractBench(t, always(scriptOK(0)), alwaysCheck(script{}), nil, "a")
 		b.launch = func(c Command, out io.WriteCloser) process {
 			if c.Name != "" {
 				return notStarted(out, "no more processes")
@@ -318,7 +318,7 @@ func TestContractsDoesNotGoOn(t *testing.T) {
 			return b.kids.launch(c, out)
 		}
 		a := stateOf(t, b.after(59*time.Minute), "a")
-		wantEqual(t, "children", b.sink.count(judgingOf("a")), 1)
+		wantEqual(t, "children", b.sink.count(contractsOf("a")), 1)
 		if a.Contracts.Last.Outcome != state.OutcomeCrashed || a.Contracts.Last.Kind != state.KindContract {
 			t.Errorf("last contract run %+v", a.Contracts.Last)
 		}
@@ -329,7 +329,7 @@ func TestStuckInContracts(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		child := hangs("y", "x", "holds")
 		child.unkillable, child.release = true, make(chan struct{})
-		b := newContractBench(t, always(scriptOK(time.Second)), contractsOnly(child, judged(0, "x", "holds", "y", "holds")), nil, "a")
+		b := newContractBench(t, always(scriptOK(time.Second)), contractsOnly(child, checked(0, "x", "holds", "y", "holds")), nil, "a")
 		a := stateOf(t, b.after(10*time.Minute), "a")
 		if a.Stuck == nil || a.Stuck.Verb != "ibv_get_cq_event" || a.Failures != 0 || a.Last.Outcome != state.OutcomeOK {
 			t.Fatalf("state %+v", a)
@@ -339,7 +339,7 @@ func TestStuckInContracts(t *testing.T) {
 			t.Errorf("observed %q", text)
 		}
 		wantEqual(t, "runs of the probes", b.sink.count("a"), 1)
-		wantEqual(t, "contract runs", b.sink.count(judgingOf("a")), 1)
+		wantEqual(t, "contract runs", b.sink.count(contractsOf("a")), 1)
 		wantEqual(t, "warnings", b.logs("does not end"), 1)
 		wantEqual(t, "sums", b.logs("checked for the first time"), 1)
 
@@ -349,9 +349,9 @@ func TestStuckInContracts(t *testing.T) {
 			t.Errorf("state %+v", a)
 		}
 		wantEqual(t, "runs of the probes", b.sink.count("a"), 2)
-		wantEqual(t, "contract runs", b.sink.count(judgingOf("a")), 1)
+		wantEqual(t, "contract runs", b.sink.count(contractsOf("a")), 1)
 		b.after(time.Hour)
-		wantEqual(t, "start of the next contract run", b.kids.startsOf(judgingOf("a"))[1:], []time.Duration{time.Hour + time.Second})
+		wantEqual(t, "start of the next contract run", b.kids.startsOf(contractsOf("a"))[1:], []time.Duration{time.Hour + time.Second})
 		wantEqual(t, "verdicts", b.verdicts("a"), []string{"x", "holds", "y", "holds"})
 	})
 }
@@ -364,13 +364,13 @@ func TestVanishedInContracts(t *testing.T) {
 			if stuck {
 				child.unkillable, child.release = true, make(chan struct{})
 			}
-			judge := contractsOnly(judged(0, "x", "holds", "y", "violated"), child, judged(0, "z", "holds"))
+			judge := contractsOnly(checked(0, "x", "holds", "y", "violated"), child, checked(0, "z", "holds"))
 			b := newContractBench(t, always(scriptOK(0)), judge, nil, "a")
 			b.after(time.Hour + 2*time.Second)
-			wantEqual(t, "contract runs", len(b.kids.startsOf(judgingOf("a"))), 2)
+			wantEqual(t, "contract runs", len(b.kids.startsOf(contractsOf("a"))), 2)
 			b.host(nil)
 			snap := b.after(10 * time.Second)
-			wantEqual(t, "observed contract runs", b.sink.count(judgingOf("a")), 1)
+			wantEqual(t, "observed contract runs", b.sink.count(contractsOf("a")), 1)
 			if stuck {
 				if a := stateOf(t, snap, "a"); a.Stuck == nil || a.Contracts != nil {
 					t.Errorf("state %+v", a)
@@ -385,7 +385,7 @@ func TestVanishedInContracts(t *testing.T) {
 			b.host(nil, "a")
 			b.after(10 * time.Second)
 			wantEqual(t, "verdicts", b.verdicts("a"), []string{"z", "holds"})
-			wantEqual(t, "told", b.sink.told()[len(told):], []string{"a ok", judgingOf("a") + " ok"})
+			wantEqual(t, "told", b.sink.told()[len(told):], []string{"a ok", contractsOf("a") + " ok"})
 			wantEqual(t, "first contract runs", b.logs("checked for the first time"), 2)
 		})
 	}
@@ -398,7 +398,7 @@ func TestProbesBetweenChildrenOfContracts(t *testing.T) {
 		b.after(5 * time.Minute)
 		var want []string
 		for range 5 {
-			want = append(want, "a", judgingOf("a"))
+			want = append(want, "a", contractsOf("a"))
 		}
 		wantEqual(t, "order", b.kids.order[:10], want)
 	})
@@ -425,7 +425,7 @@ func TestHungDevicesStarveNoContracts(t *testing.T) {
 			}
 			judge := func(device string, done []string, _ int) script {
 				if device == "shaky" && len(done) > 0 {
-					return judged(time.Second, "y", "holds")
+					return checked(time.Second, "y", "holds")
 				}
 				return hangs(fmt.Sprintf("c%d", len(done)))
 			}
@@ -435,16 +435,16 @@ func TestHungDevicesStarveNoContracts(t *testing.T) {
 				c.Contract = Schedule{Interval: 12 * time.Hour, Timeout: tt.timeout}
 			}, append(hung, "shaky")...)
 			b.after(tt.within)
-			wantEqual(t, "the contract run", outcomes(b.sink.runs(judgingOf("shaky"))), []state.Outcome{state.OutcomeTimeout, state.OutcomeOK})
+			wantEqual(t, "the contract run", outcomes(b.sink.runs(contractsOf("shaky"))), []state.Outcome{state.OutcomeTimeout, state.OutcomeOK})
 			starts := b.kids.startsOf("shaky")
 			for i := 4; i < len(starts); i++ {
-				// A probe waits for its own contract run, and for those that nobody knew would hang.
+				// A probe waits for its own contract run, and for those that hang for the first time.
 				if d := starts[i] - starts[i-1]; d > tt.interval+tt.timeout+time.Second {
 					t.Errorf("run %d on the shaky device started %v after the one before", i, d)
 				}
 			}
 			for _, d := range hung {
-				if n := b.sink.count(judgingOf(d)); n < 5 {
+				if n := b.sink.count(contractsOf(d)); n < 5 {
 					t.Errorf("%d children of the contract run of %s", n, d)
 				}
 			}
@@ -487,16 +487,16 @@ func TestStuckDeviceLeavesTheQueue(t *testing.T) {
 func TestContractsLog(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		judge := contractsOnly(
-			judged(0, "w", "known violated", "x", "violated", "y", "holds", "z", "skipped:port_down"),
-			judged(0, "w", "known violated", "x", "violated", "y", "holds", "z", "skipped:port_down"),
-			judged(0, "x", "holds", "y", "violated", "z", "holds"),
-			hangs("y", "x", "holds"), judged(0, "z", "holds"),
-			hangs("y", "x", "holds"), judged(0, "z", "holds"),
-			judged(0, "x", "holds", "y", "holds", "z", "holds"),
+			checked(0, "w", "known violated", "x", "violated", "y", "holds", "z", "skipped:port_down"),
+			checked(0, "w", "known violated", "x", "violated", "y", "holds", "z", "skipped:port_down"),
+			checked(0, "x", "holds", "y", "violated", "z", "holds"),
+			hangs("y", "x", "holds"), checked(0, "z", "holds"),
+			hangs("y", "x", "holds"), checked(0, "z", "holds"),
+			checked(0, "x", "holds", "y", "holds", "z", "holds"),
 			scriptFail(),
-			judged(0, "x", "holds", "y", "holds", "z", "holds"),
-			judged(0, "x", "known violated", "y", "holds", "z", "known holds"),
-			judged(0, "x", "violated", "y", "holds", "z", "known holds"),
+			checked(0, "x", "holds", "y", "holds", "z", "holds"),
+			checked(0, "x", "known violated", "y", "holds", "z", "known holds"),
+			checked(0, "x", "violated", "y", "holds", "z", "known holds"),
 		)
 		b := newContractBench(t, always(scriptOK(0)), judge, func(c *Config) { c.Interval = 24 * time.Hour }, "a")
 		b.start()
@@ -566,7 +566,7 @@ func TestContractsWithoutCompletions(t *testing.T) {
 			if n == 0 {
 				return script{output: planned(state.SeverityInfo, "x", "y") + `{"begin":"ibv_post_send"}` + "\n", takes: -1}
 			}
-			return judged(0, "x", "holds", "y", "skipped:prerequisite_failed")
+			return checked(0, "x", "holds", "y", "skipped:prerequisite_failed")
 		}
 		b := newContractBench(t, always(scriptOK(0)), judge, nil, "a")
 		b.after(30 * time.Second)
@@ -591,7 +591,7 @@ func TestContractsThatIsBrokenOff(t *testing.T) {
 				s.output = planned(state.SeverityInfo, "c0", "c1", "c2", "c3", "c4", "c5", "c6") + s.output
 				return s
 			case n == maxContinuations+1:
-				return judged(0, "c5", "holds")
+				return checked(0, "c5", "holds")
 			default:
 				return script{output: planned(state.SeverityInfo, "c5", "c6") + `{"begin":"ibv_post_send"}` + "\n", takes: time.Second, exit: exit{signal: syscall.SIGKILL}}
 			}
@@ -624,7 +624,7 @@ func TestContractsKeepsUndestroyed(t *testing.T) {
 			if n == 0 {
 				return first
 			}
-			return judged(time.Second, "z", "holds")
+			return checked(time.Second, "z", "holds")
 		}
 		b := newContractBench(t, always(scriptOK(0)), judge, func(c *Config) { c.Contract.Interval = 10 * time.Minute }, "a")
 		got := stateOf(t, b.after(5*time.Minute), "a").Contracts.Last

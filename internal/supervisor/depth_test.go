@@ -155,12 +155,12 @@ func TestProbesChanged(t *testing.T) {
 func TestContractsOnChange(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		children := func(n int) child { return child{firmware: map[bool]string{false: "1", true: "2"}[n >= 5]} }
-		d := newDepthBench(t, children, alwaysJudge(judged(time.Second, "notify_any", "holds")))
+		d := newDepthBench(t, children, alwaysCheck(checked(time.Second, "notify_any", "holds")))
 		d.after(10*time.Minute + 30*time.Second)
-		wantEqual(t, "contract runs", fmt.Sprint(d.kids.startsOf(judgingOf("a"))), "[0s 5m0s]")
+		wantEqual(t, "contract runs", fmt.Sprint(d.kids.startsOf(contractsOf("a"))), "[0s 5m0s]")
 		wantEqual(t, "changes in the log", d.logs("firmware 2, before 1"), 1)
 		d.after(time.Hour)
-		wantEqual(t, "contract runs an hour later", len(d.kids.startsOf(judgingOf("a"))), 3)
+		wantEqual(t, "contract runs an hour later", len(d.kids.startsOf(contractsOf("a"))), 3)
 	})
 }
 
@@ -181,9 +181,9 @@ func TestPutOff(t *testing.T) {
 			}
 			return scriptOK(time.Second)
 		}, contractsOnly(
-			judged(time.Second, "x", "holds"),
+			checked(time.Second, "x", "holds"),
 			reducedScript(script{output: `{"end":{}}` + "\n", takes: time.Second}),
-			judged(time.Second, "x", "violated"),
+			checked(time.Second, "x", "violated"),
 		), nil, "a")
 		contracts := func() *state.Contracts { return stateOf(b.t, b.Snapshot(), "a").Contracts }
 		putOff := func() bool {
@@ -193,15 +193,15 @@ func TestPutOff(t *testing.T) {
 		b.start()
 
 		b.after(90 * time.Second)
-		if !putOff() || contracts().Last != nil || len(b.kids.startsOf(judgingOf("a"))) != 0 {
-			t.Errorf("busy from the start: %+v after %v", contracts(), b.kids.startsOf(judgingOf("a")))
+		if !putOff() || contracts().Last != nil || len(b.kids.startsOf(contractsOf("a"))) != 0 {
+			t.Errorf("busy from the start: %+v after %v", contracts(), b.kids.startsOf(contractsOf("a")))
 		}
 		// The third run is not reduced.
 		b.after(time.Minute)
 		if got := b.verdicts("a"); putOff() || !slices.Equal(got, []string{"x", "holds"}) {
 			t.Errorf("idle: %q, put off %t", got, putOff())
 		}
-		judgedAt := contracts().Last.Started
+		checkedAt := contracts().Last.Started
 		// Runs are reduced again, which is nothing to a contract run that is not due.
 		b.after(10 * time.Minute)
 		if putOff() || stateOf(t, b.Snapshot(), "a").Last.Reduced == nil {
@@ -209,15 +209,15 @@ func TestPutOff(t *testing.T) {
 		}
 		// It is due after an hour, sees for itself, and waits.
 		b.after(80 * time.Minute)
-		if got := b.verdicts("a"); !putOff() || !slices.Equal(got, []string{"x", "holds"}) || len(b.kids.startsOf(judgingOf("a"))) != 2 {
-			t.Errorf("busy when it is due: %q, put off %t, contract runs at %v", got, putOff(), b.kids.startsOf(judgingOf("a")))
+		if got := b.verdicts("a"); !putOff() || !slices.Equal(got, []string{"x", "holds"}) || len(b.kids.startsOf(contractsOf("a"))) != 2 {
+			t.Errorf("busy when it is due: %q, put off %t, contract runs at %v", got, putOff(), b.kids.startsOf(contractsOf("a")))
 		}
-		if last := contracts().Last; last == nil || !last.Started.Equal(judgedAt) || last.Reduced != nil {
+		if last := contracts().Last; last == nil || !last.Started.Equal(checkedAt) || last.Reduced != nil {
 			t.Errorf("the last contract run is %+v", last)
 		}
 		b.after(40 * time.Minute)
-		if got := b.verdicts("a"); putOff() || !slices.Equal(got, []string{"x", "violated"}) || len(b.kids.startsOf(judgingOf("a"))) != 3 {
-			t.Errorf("idle again: %q, put off %t, contract runs at %v", got, putOff(), b.kids.startsOf(judgingOf("a")))
+		if got := b.verdicts("a"); putOff() || !slices.Equal(got, []string{"x", "violated"}) || len(b.kids.startsOf(contractsOf("a"))) != 3 {
+			t.Errorf("idle again: %q, put off %t, contract runs at %v", got, putOff(), b.kids.startsOf(contractsOf("a")))
 		}
 		b.end()
 		for message, times := range map[string]int{"Device left alone": 2, "Device is probed in full again": 2, "mpirun (process 7)": 2} {
@@ -238,7 +238,7 @@ func TestPutOffInMidst(t *testing.T) {
 		}, contractsOnly(
 			crashes("y", "x", "holds"),
 			reducedScript(script{output: `{"end":{}}` + "\n", takes: time.Second}),
-			judged(time.Second, "x", "holds", "y", "holds"),
+			checked(time.Second, "x", "holds", "y", "holds"),
 		), nil, "a")
 		b.after(30 * time.Second)
 		c := stateOf(t, b.Snapshot(), "a").Contracts

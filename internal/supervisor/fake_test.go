@@ -63,7 +63,7 @@ type (
 )
 
 // children are the scripts by kind. Nil means no runs of the kind. Children that check contracts
-// are counted under judgingOf(device), those that take inventories under inventoryOf(device),
+// are counted under contractsOf(device), those that take inventories under inventoryOf(device),
 // and those that read the hardware under allHardware.
 type children struct {
 	next      of
@@ -97,8 +97,8 @@ func newFakes(c children) *fakes {
 	}
 }
 
-// judgingOf is the name under which children that check contracts of a device are counted.
-func judgingOf(device string) string { return "contracts of " + device }
+// contractsOf is the name under which children that check contracts of a device are counted.
+func contractsOf(device string) string { return "contracts of " + device }
 
 func inventoryOf(device string) string { return "inventory of " + device }
 
@@ -110,7 +110,7 @@ const allHardware = "hardware"
 func fakeCommand(kind state.Kind, device string, r wire.Request) Command {
 	switch kind {
 	case state.KindContract:
-		return Command{Path: device, Name: judgingOf(device), Args: r.Done}
+		return Command{Path: device, Name: contractsOf(device), Args: r.Done}
 	case state.KindInventory:
 		return Command{Path: inventoryOf(device)}
 	case state.KindHardware:
@@ -270,7 +270,7 @@ func (r *recorder) Observe(run *state.Run) {
 	name := run.Device
 	switch run.Kind {
 	case state.KindContract:
-		name = judgingOf(run.Device)
+		name = contractsOf(run.Device)
 	case state.KindInventory:
 		name = inventoryOf(run.Device)
 	case state.KindHardware:

@@ -67,8 +67,9 @@ func (l *limiter) acquire(ctx, patient context.Context, t *ticket) (release func
 
 // acquireAs is acquire without a break in waiting.
 func (l *limiter) acquireAs(ctx context.Context, suspect bool) (release func(), err error) {
-	if !suspect {
-		return l.acquire(ctx, ctx, nil)
+	var t *ticket
+	if suspect {
+		t = l.queue(ctx)
 	}
-	return l.acquire(ctx, ctx, l.queue(ctx))
+	return l.acquire(ctx, ctx, t)
 }

@@ -25,7 +25,7 @@ func (b *bench) once(ctx context.Context) (time.Duration, error) {
 
 func onceOK(takes time.Duration) children {
 	return children{
-		next: always(scriptOK(takes)), judge: alwaysJudge(judged(takes, "x", "holds")),
+		next: always(scriptOK(takes)), judge: alwaysCheck(checked(takes, "x", "holds")),
 		inventory: always(inventorying(takes, state.Inventory{Index: 1})),
 	}
 }
@@ -40,14 +40,14 @@ func TestOnce(t *testing.T) {
 		b.kids.check(t)
 		for _, device := range []string{"a", "b"} {
 			wantEqual(t, "probes", b.kids.startsOf(device), []time.Duration{0})
-			wantEqual(t, "contract runs", b.kids.startsOf(judgingOf(device)), []time.Duration{time.Second})
+			wantEqual(t, "contract runs", b.kids.startsOf(contractsOf(device)), []time.Duration{time.Second})
 			wantEqual(t, "inventory", b.kids.startsOf(inventoryOf(device)), []time.Duration{2 * time.Second})
 			dev := stateOf(t, b.Snapshot(), device)
 			if !dev.Present || dev.Last == nil || dev.Contracts == nil || dev.Resources == nil || dev.Resources.Inventory == nil {
 				t.Errorf("state of %s: %+v", device, dev)
 			}
 			wantEqual(t, "verdicts", b.verdicts(device), []string{"x", "holds"})
-			wantEqual(t, "runs that the sink was handed", len(b.sink.runs(device))+len(b.sink.runs(judgingOf(device)))+len(b.sink.runs(inventoryOf(device))), 3)
+			wantEqual(t, "runs that the sink was handed", len(b.sink.runs(device))+len(b.sink.runs(contractsOf(device)))+len(b.sink.runs(inventoryOf(device))), 3)
 		}
 		wantEqual(t, "devices", names(b.Snapshot()), []string{"a", "b"})
 		if !b.Snapshot().Ready {
@@ -69,7 +69,7 @@ func TestOnceGoesOn(t *testing.T) {
 			return [...]script{
 				opening(hangs("y", "x", "holds"), 12),
 				opening(crashes("z"), 13),
-				opening(judged(time.Second, "w", "violated"), 14),
+				opening(checked(time.Second, "w", "violated"), 14),
 			}[n]
 		}
 		inventory := always(inventorying(0, state.Inventory{Index: 1, PIDsVisible: true, Leftover: []state.Leftover{
@@ -104,11 +104,11 @@ func TestOnceStuck(t *testing.T) {
 		// 10 or 20 seconds until it is killed, 2.5 seconds of grace, and what else is done.
 		{"probes", func(b *bench, s script) { b.kids.next = onlyOn("bad", s, ok.next) }, 0, 1, 13500 * time.Millisecond, state.KindProbe},
 		{"contracts", func(b *bench, s script) {
-			b.kids.judge = func(device string, judged []string, n int) script {
+			b.kids.judge = func(device string, checked []string, n int) script {
 				if device == "bad" {
 					return s
 				}
-				return ok.judge(device, judged, n)
+				return ok.judge(device, checked, n)
 			}
 		}, 1, 1, 24500 * time.Millisecond, state.KindProbe},
 		{"inventory", func(b *bench, s script) { b.kids.inventory = onlyOn("bad", s, ok.inventory) }, 1, 1, 14500 * time.Millisecond, state.KindInventory},
@@ -121,7 +121,7 @@ func TestOnceStuck(t *testing.T) {
 			if err != nil || took != c.took {
 				t.Errorf("it took %v and ended with %v, want %v", took, err, c.took)
 			}
-			wantEqual(t, "contract runs", len(b.kids.startsOf(judgingOf("bad"))), c.judgings)
+			wantEqual(t, "contract runs", len(b.kids.startsOf(contractsOf("bad"))), c.judgings)
 			wantEqual(t, "inventory", len(b.kids.startsOf(inventoryOf("bad"))), c.inventory)
 			dev := stateOf(t, b.Snapshot(), "bad")
 			stuck := dev.Stuck
@@ -183,8 +183,8 @@ func TestOnceInterrupted(t *testing.T) {
 		told  []string
 	}{
 		{"in the probes", 5 * time.Second, []string{"a"}, nil},
-		{"in the contracts", 15 * time.Second, []string{"a", judgingOf("a")}, []string{"a ok"}},
-		{"in the inventory", 25 * time.Second, []string{"a", judgingOf("a"), inventoryOf("a")}, []string{"a ok", judgingOf("a") + " ok"}},
+		{"in the contracts", 15 * time.Second, []string{"a", contractsOf("a")}, []string{"a ok"}},
+		{"in the inventory", 25 * time.Second, []string{"a", contractsOf("a"), inventoryOf("a")}, []string{"a ok", contractsOf("a") + " ok"}},
 	} {
 		subtest(t, c.name, func(t *testing.T) {
 			b := benchOf(t, onceOK(9*time.Second), nil, "a")
@@ -229,10 +229,10 @@ func TestOnceWithin(t *testing.T) {
 		{"the probes", 8 * time.Second, func(b *bench) { b.kids.next = always(scriptOK(ever)) }, "", nil, all[:2]},
 		{"probes that hang", 30 * time.Second, func(b *bench) { b.kids.next = always(scriptHang()) }, state.OutcomeTimeout, []string{"x", "holds"}, nil},
 		{"contracts that are not done", 20 * time.Second, func(b *bench) {
-			b.kids.judge = alwaysJudge(planning(unending(judged(0, "x", "violated")), "x", "y"))
+			b.kids.judge = alwaysCheck(planning(unending(checked(0, "x", "violated")), "x", "y"))
 		}, state.OutcomeOK, []string{"x", "violated", "y", "skipped:budget"}, all[1:2]},
 		{"contracts that hang", 20 * time.Second, func(b *bench) {
-			b.kids.judge = alwaysJudge(planning(hangs("y", "x", "holds"), "x", "y", "z"))
+			b.kids.judge = alwaysCheck(planning(hangs("y", "x", "holds"), "x", "y", "z"))
 		}, state.OutcomeOK, []string{"x", "holds", "y", "skipped:timeout", "z", "skipped:budget"}, all[1:2]},
 		{"the inventory", 8 * time.Second, func(b *bench) { b.kids.inventory = always(inventorying(ever, state.Inventory{})) }, state.OutcomeOK, []string{"x", "holds"}, all[2:]},
 		{"probes that cannot be killed", 8 * time.Second, func(b *bench) {
@@ -396,7 +396,7 @@ func TestOnceWithinSuspects(t *testing.T) {
 			if hanging[device] {
 				return hangs("x")
 			}
-			return judged(time.Second, "x", "holds")
+			return checked(time.Second, "x", "holds")
 		}, inventory: always(inventorying(0, state.Inventory{Index: 1}))}, func(c *Config) { c.Within, c.Concurrency = 40*time.Second, 2 }, devices...)
 		if took, err := b.once(t.Context()); err != nil || took > 40*time.Second {
 			t.Errorf("it took %v and ended with %v", took, err)

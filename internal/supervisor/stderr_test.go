@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestReason verifies which line explains the end of a child. What is kept of the standard error
+// TestReason verifies which line explains the end of a child. The kept part of standard error
 // is in FuzzStderr.
 func TestReason(t *testing.T) {
 	t.Parallel()

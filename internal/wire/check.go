@@ -30,8 +30,8 @@ const (
 // rule says what a field may hold. It is read from the field's tag "wire", a list of words
 // with commas between them:
 //
-//   - word, verb, object, device: the form of a string, see isForm. A string of another form is refused. An empty one is, too, unless the
-//     field is optional or may be omitted.
+//   - word, verb, object, device: the form of a string, see isForm. A string of another form
+//     is refused. An empty one is, too, unless the field is optional or may be omitted.
 //   - name: a string from outside that becomes a label. It is cleaned, and cut to maxLabel.
 //   - key: part of what distinguishes the items of a list. Two equal ones are refused.
 //   - max=N, min=N, size, any: the range of a number. Without these, it goes from 0 to
