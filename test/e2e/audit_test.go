@@ -122,7 +122,6 @@ func TestAuditStatus(t *testing.T) {
 		want              []string
 	}{
 		{"healthy", alone(healthyDevice), nil, 0, 0, []string{": OK\n", "1 device (1 ok), 0 findings.", "No action needed."}},
-		{"info", alone("sim0, like: sim_ib0"), nil, 0, 0, []string{": OK\n", "INFO      sim0: port 2 (port_down)", "To do: "}},
 		{"no active port", alone("sim0, like: sim_siw0, ports: [{number: 1, state: down, link_layer: Ethernet, active_mtu: 1024, pkeys: 1}]"), nil, 1, 1, []string{": CRITICAL\n", "CRITICAL  sim0: port 1 (port_down)"}},
 		{
 			"fewer active ports than expected", alone(healthyDevice),
@@ -153,7 +152,6 @@ func TestAuditStatus(t *testing.T) {
 		},
 		{"hang", alone(hangingDevice), hasty, 1, 1, []string{": CRITICAL\n", "(run_aborted)", "Probes     timeout in ", "in ibv_create_qp"}},
 		{"crash", alone("sim0, like: sim_siw0, faults: [{verb: ibv_create_srq, crash: true}]"), nil, 1, 1, []string{": CRITICAL\n", "Probes     crashed in ", "ibv_create_srq"}},
-		{"thresholds of the file", alone("sim0, like: sim_siw0, resources: {holders: [{pid: 4711, objects: {mr: 1}, memlock: {pinned: 500, limit: 1000}}]}"), []string{"--config.file=LOW"}, 1, 0, []string{"(memlock_near_limit)"}},
 		{
 			"one of several", "devices:\n  - {name: " + healthyDevice + "}\n  - {name: sim1, like: sim_siw0, vanish: true}\n", nil, 1, 1,
 			[]string{"2 devices (1 critical, 1 ok)", "CRITICAL  sim1: ", "sim0    ok ", "sim1    critical "},
@@ -172,15 +170,11 @@ func TestAuditStatus(t *testing.T) {
 		},
 	} {
 		for failOn, want := range map[string]int{"warning": c.warning, "critical": c.critical} {
-			if want < 0 {
-				continue // It depends on what else is found.
-			}
 			t.Run(c.name+" "+failOn, func(t *testing.T) {
 				t.Parallel()
 				args := quickly("--fail-on=" + failOn)
 				for _, arg := range c.args {
-					arg = strings.ReplaceAll(arg, "FILE", running.File(t, "config.yaml", "probe: {destroy_timeout: 100ms}\n"))
-					args = append(args, strings.ReplaceAll(arg, "LOW", running.File(t, "low.yaml", "findings: {memlock_near_limit: {warning: 0.4}, orphan_age: 0s}\n")))
+					args = append(args, strings.ReplaceAll(arg, "FILE", running.File(t, "config.yaml", "probe: {destroy_timeout: 100ms}\n")))
 				}
 				r := newAudit(t, c.profile, nil, args...).run(t)
 				if r.status != want || r.stderr != "" {
@@ -232,10 +226,6 @@ func TestAuditRefused(t *testing.T) {
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(t.TempDir(), link); err != nil {
-		t.Fatal(err)
-	}
 	for _, c := range []struct {
 		name    string
 		profile string
@@ -263,20 +253,14 @@ func TestAuditRefused(t *testing.T) {
 		{"flag of serve", "", []string{"--web.listen-address=:1"}, false, []string{"--web.listen-address"}},
 		{"interval", "", []string{"--inventory.interval=1s"}, false, []string{"--inventory.interval"}},
 		{"argument", "", []string{"sim_rxe0"}, false, []string{"sim_rxe0"}},
-		{"timeout", "", []string{"--probe.timeout=1s"}, false, []string{"--probe.timeout 1s", "destroy_timeout"}},
-		{"contract timeout", "", []string{"--contract.timeout=1s"}, false, []string{"--contract.timeout 1s", "destroy_timeout"}},
 		{"numbers", "", []string{"--probe.timeout=0s", "--probe.concurrency=0", "--notification.vectors=513"}, false, []string{
 			"--probe.timeout is 0s", "--probe.concurrency is 0", "--notification.vectors is 513",
 		}},
-		{"config file", "", []string{"--config.file=nope.yaml"}, false, []string{"--config.file", "no such file"}},
-		{"profile", "devices: nonsense\n", nil, false, []string{"--simulated.profile"}},
 
 		{"output a folder", "", []string{"--output=" + t.TempDir()}, false, []string{"--output", "is a directory", "name a file in it"}},
-		{"output a link to a folder", "", []string{"--output=" + link}, false, []string{"--output", "is a directory"}},
 		{"output a device", "", []string{"--output=/dev/null"}, false, []string{"--output /dev/null", "not a regular file", "redirect standard output"}},
 		{"output a pipe", "", []string{"--output=" + fifo}, false, []string{"--output", "not a regular file"}},
 		{"output nowhere", "", []string{"--output=/no/such/folder/rdma.prom"}, false, []string{"--output", "no such file"}},
-		{"output below a file", "", []string{"--output=/etc/passwd/rdma.prom"}, false, []string{"--output", "not a directory"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -471,61 +455,6 @@ func TestAuditOutput(t *testing.T) {
 	}
 }
 
-// Whoever reads the file at any time has a whole report.
-func TestAuditOutputIsNeverPartial(t *testing.T) {
-	t.Parallel()
-	path := running.File(t, "rdma.prom", "rdma_devices 1\n")
-	a := newAudit(t, alone(healthyDevice), nil, quickly("--format=prometheus", "--output="+path)...)
-	old, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = old.Close() })
-	if r := a.run(t); r.status != 0 {
-		t.Fatalf("status %d: %s", r.status, r.stderr)
-	}
-	// Who had opened it before reads on what was there.
-	b := make([]byte, 100)
-	if n, _ := old.Read(b); string(b[:n]) != "rdma_devices 1\n" {
-		t.Errorf("the old file has %q", b[:n])
-	}
-}
-
-// If the report cannot be written, the old one stays as it was, and nothing else is
-// left.
-func TestAuditOutputFails(t *testing.T) {
-	t.Parallel()
-	if os.Getuid() != 0 {
-		t.Skip("only root can mount a file system that is full")
-	}
-	dir := t.TempDir()
-	if err := unix.Mount("none", dir, "tmpfs", 0, "size=16k"); err != nil {
-		t.Fatalf("mount a small file system: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(dir, 0); err != nil {
-			t.Error(err)
-		}
-	})
-	path := filepath.Join(dir, "rdma.prom")
-	if err := os.WriteFile(path, []byte("old"), 0o640); err != nil {
-		t.Fatal(err)
-	}
-	r := newAudit(t, "", nil, quickly("--device=sim_siw0", "--format=prometheus", "--output="+path)...).run(t)
-	if r.status != 2 || r.stdout != "" || !strings.Contains(r.stderr, "--output") || !strings.Contains(r.stderr, "no space left on device") {
-		t.Errorf("status %d, standard output %q, standard error %q", r.status, r.stdout, r.stderr)
-	}
-	if b, err := os.ReadFile(path); err != nil || string(b) != "old" {
-		t.Errorf("%v: the file has %q", err, b)
-	}
-	if info, err := os.Stat(path); err != nil || info.Mode() != 0o640 {
-		t.Errorf("%v: %v", err, info)
-	}
-	if got := folder(t, dir); !slices.Equal(got, []string{"rdma.prom"}) {
-		t.Errorf("the folder has %q", got)
-	}
-}
-
 // Standard output may be full, or its reader gone.
 func TestAuditStandardOutput(t *testing.T) {
 	t.Parallel()
@@ -554,16 +483,6 @@ func TestAuditStandardOutput(t *testing.T) {
 		r := a.end(t)
 		if ws := a.cmd.ProcessState.Sys().(syscall.WaitStatus); ws.Signal() != syscall.SIGPIPE || r.stderr != "" {
 			t.Errorf("it ended with %v, standard error %q, want SIGPIPE and nothing", a.cmd.ProcessState, r.stderr)
-		}
-	})
-	t.Run("head", func(t *testing.T) {
-		t.Parallel()
-		a := newAudit(t, "", nil, quickly()...)
-		a.cmd.Args[0] = a.program
-		a.cmd = exec.Command("bash", append([]string{"-c", `"$@" | head -1; exit ${PIPESTATUS[1]}`, "bash"}, a.cmd.Args...)...)
-		a.cmd.Stdout, a.cmd.Stderr = &a.stdout, &a.stderr
-		if r := a.run(t); r.status != 0 || !strings.HasPrefix(r.stdout, "RDMA devices") || strings.Count(r.stdout, "\n") != 1 || r.stderr != "" {
-			t.Errorf("status %d, standard output %q, standard error %q", r.status, r.stdout, r.stderr)
 		}
 	})
 }
@@ -596,17 +515,6 @@ func TestAuditInterrupted(t *testing.T) {
 			}
 		})
 	}
-	t.Run("SIGKILL", func(t *testing.T) {
-		t.Parallel()
-		a := newAudit(t, hangProfile(3, "ibv_create_cq"), nil, "--device=hang.*", "--probe.timeout=1h")
-		if err := a.cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		a.children(t, 2)
-		_ = a.cmd.Process.Kill()
-		_ = a.cmd.Wait()
-		running.Eventually(t, "the children have ended", func() bool { return len(processes(t, a.program)) == 0 })
-	})
 }
 
 // newTerminal returns both sides of a terminal: what a person has, and what a program
@@ -642,16 +550,13 @@ func TestAuditOnTerminal(t *testing.T) {
 	for _, c := range []struct {
 		name           string
 		stdout, stderr bool // whether it is the terminal
-		env            []string
 		progress       bool
 		colour         bool
 	}{
-		{"both", true, true, nil, true, true},
-		{"NO_COLOR", true, true, []string{"NO_COLOR=1"}, true, false},
-		{"TERM=dumb", true, true, []string{"TERM=dumb"}, true, false},
-		{"standard output only", true, false, nil, false, true},
-		{"standard error only", false, true, nil, true, true},
-		{"none", false, false, nil, false, false},
+		{"both", true, true, true, true},
+		{"standard output only", true, false, false, true},
+		{"standard error only", false, true, true, true},
+		{"none", false, false, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -663,7 +568,6 @@ func TestAuditOnTerminal(t *testing.T) {
 				if c.stderr {
 					cmd.Stderr = program
 				}
-				cmd.Env = append(cmd.Env, c.env...)
 			}, quickly()...)
 			var seen bytes.Buffer
 			read := make(chan struct{})

@@ -8,8 +8,6 @@ import (
 
 	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/health"
-	"rdma_exporter/internal/state"
-	"rdma_exporter/internal/wire"
 	"rdma_exporter/test/running"
 )
 
@@ -178,22 +176,4 @@ func TestLeftBehind(t *testing.T) {
 	if l.PID != 4711 || l.Comm != "trainer" || l.PodUID != "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0" || l.First.IsZero() || l.Last.Before(l.First) || l.LeftFirst.Before(l.Last) {
 		t.Errorf("left: %+v", l)
 	}
-}
-
-// By hand, the command inventory writes a whole report of a simulated device.
-func TestInventoryByHand(t *testing.T) {
-	t.Parallel()
-	r := invokeWith(t, `{"settings": {"provider": "simulated"}}`, binary, t.TempDir(), "inventory", "--device=sim_siw0")
-	if r.status != 0 || r.stderr != "" {
-		t.Errorf("status %d, standard error %q", r.status, r.stderr)
-	}
-	run := new(state.Run)
-	if err := wire.Read(strings.NewReader(r.stdout), run); err != nil || run.Error != "" {
-		t.Fatalf("the report: %v, %s", err, run.Error)
-	}
-	if i := run.Inventory; i == nil || len(i.Owners) != 1 || i.Owners[0].PID != 942 || i.Owners[0].Comm != "diod" {
-		t.Errorf("inventory %+v", run.Inventory)
-	}
-	r = invokeWith(t, `{"settings": {"provider": "simulated", "profile": 3}}`, binary, t.TempDir(), "inventory", "--device=sim_siw0")
-	refused(t, r, 1, "", []string{"cannot unmarshal number"})
 }

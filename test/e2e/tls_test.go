@@ -303,26 +303,14 @@ func TestTLSVersions(t *testing.T) {
 func TestBadWebConfig(t *testing.T) {
 	t.Parallel()
 	s := newSecured(t)
-	cert, _ := s.ca.issue(t, "other")
-	s.write(t, "other.pem", string(cert))
-	s.write(t, "empty.pem", "")
 	for text, want := range map[string]string{
-		"tls_server_config: {cert_file: other.pem, key_file: key.pem}\n":                                                                                                      "private key does not match",
-		"tls_server_config: {cert_file: empty.pem, key_file: key.pem}\n":                                                                                                      "failed to find any PEM data",
-		"tls_server_config: {cert_file: cert.pem}\n":                                                                                                                          "key_file",
-		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_ca_file: ca.pem}\n":                                                                               "without a Client Auth Policy",
-		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_auth_type: Require}\n":                                                                            "invalid ClientAuth: Require",
-		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_auth_type: RequireAndVerifyClientCert, client_ca_file: x}":                                        "no such file",
+		"tls_server_config: {cert_file: cert.pem}\n": "key_file",
 		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_auth_type: RequireAndVerifyClientCert, client_ca_file: key.pem}":                                  "key.pem has no certificate",
-		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, min_version: TLS9}\n":                                                                                    "unknown TLS version: TLS9",
 		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_allowed_sans: [prometheus]}\n":                                                                    "client_allowed_sans proves nothing by itself: add client_auth_type: RequireAndVerifyClientCert and client_ca_file",
-		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_allowed_sans: []}\n":                                                                              "client_allowed_sans proves nothing",
 		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_auth_type: RequireAnyClientCert, client_allowed_sans: [prometheus]}\n":                            "client_allowed_sans proves nothing",
-		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_auth_type: RequireAndVerifyClientCert, client_allowed_sans: [prometheus]}\n":                      "client_allowed_sans proves nothing",
 		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_auth_type: VerifyClientCertIfGiven, client_ca_file: ca.pem, client_allowed_sans: [prometheus]}\n": "client_allowed_sans proves nothing",
-		"tls_server_config: {client_allowed_sans: [prometheus]}\n":                                                                                                            "client_allowed_sans proves nothing",
-		"http_server_config: {headers: {X-Anything: y}}\n":                                                                                                                    "X-Anything",
-		"tls_server_config:\n\tcert_file: x\n":                                                                                                                                "line 2",
+		"http_server_config: {headers: {X-Anything: y}}\n": "X-Anything",
+		"tls_server_config:\n\tcert_file: x\n":             "line 2",
 	} {
 		file := s.write(t, "web.yaml", text)
 		refused(t, invoke(t, binary, s.dir, "--provider=simulated", "--web.config.file="+file), 2, file, []string{"--web.config.file " + file + ": ", want})
