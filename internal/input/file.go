@@ -1,5 +1,4 @@
-// Package input reads files that people write, with the care that others may have put
-// something else in their place.
+// Package input reads files that people write. There may be anything else in their place.
 package input
 
 import (
@@ -9,15 +8,13 @@ import (
 	"syscall"
 )
 
-// MaxFile is the most bytes of a file: far more than anybody writes by hand.
+// MaxFile limits the size of a file, in bytes.
 const MaxFile = 1 << 20
 
-// ReadFile reads a whole file, which must be a regular one of no more than MaxFile bytes,
-// or a link to one. Of what else there can be at a path nothing is read, and nothing is
-// waited for: a named pipe or a device has no end that one could rely on. Errors name the
-// path.
+// ReadFile reads a regular file, or a link to one, of at most MaxFile bytes. It never waits for a
+// named pipe or a device. Errors name the path.
 func ReadFile(path string) ([]byte, error) {
-	// To open a named pipe would wait for somebody who writes.
+	// Without O_NONBLOCK, opening a named pipe waits for a writer.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -27,13 +24,15 @@ func ReadFile(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case info.IsDir():
+	switch mode := info.Mode(); {
+	case mode.IsDir():
 		return nil, fmt.Errorf("%s is a directory: name a file", path)
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is a %s: name a regular file", path, kind(info.Mode()))
+	case mode&os.ModeNamedPipe != 0:
+		return nil, fmt.Errorf("%s is a named pipe: name a regular file", path)
+	case !mode.IsRegular(): // A socket cannot be opened.
+		return nil, fmt.Errorf("%s is a device: name a regular file", path)
 	}
-	// Files of /proc say that they are empty, and a file may grow meanwhile.
+	// The size of files of /proc is 0, and a file may grow.
 	b, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
 	switch {
 	case err != nil:
@@ -42,12 +41,4 @@ func ReadFile(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s has more than %d MiB: name a smaller file", path, MaxFile>>20)
 	}
 	return b, nil
-}
-
-// kind names what is no regular file. To open a socket is refused.
-func kind(m os.FileMode) string {
-	if m&os.ModeNamedPipe != 0 {
-		return "named pipe"
-	}
-	return "device"
 }

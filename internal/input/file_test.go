@@ -26,7 +26,6 @@ func TestReadFile(t *testing.T) {
 	}
 }
 
-// TestReadFileRefuses makes sure that what is no regular file is refused without a wait.
 func TestReadFileRefuses(t *testing.T) {
 	dir := t.TempDir()
 	fifo, link := filepath.Join(dir, "fifo"), filepath.Join(dir, "link")

@@ -8,10 +8,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// CheckWhole returns an error for each number of a YAML document that has a fraction or an
-// exponent where the type of a value, into which the document is to be decoded, has a
-// whole number. The decoder takes 1.5 for 1 there, and says nothing. It is to be called when the document was decoded
-// strictly, so that it is known not to contain itself.
+// CheckWhole returns an error for each number of a YAML document that has a fraction or an exponent
+// where the type of into has a whole number. The decoder takes 1.5 for 1 without an error. Callers
+// must decode the document before, which fails if it contains itself.
 func CheckWhole(document *yaml.Node, into any) []error {
 	return fractions(document, reflect.TypeOf(into))
 }
@@ -23,25 +22,22 @@ func fractions(n *yaml.Node, t reflect.Type) []error {
 	var errs []error
 	switch {
 	case n.Kind == yaml.DocumentNode:
-		for _, c := range n.Content {
-			errs = append(errs, fractions(c, t)...)
-		}
+		return all(n.Content, t)
 	case n.Kind == yaml.AliasNode:
-		// It is where the anchor is.
 		return fractions(n.Alias, t)
 	case n.Kind == yaml.ScalarNode:
 		if t.Kind() >= reflect.Int && t.Kind() <= reflect.Uint64 && n.ShortTag() == "!!float" {
 			errs = append(errs, fmt.Errorf("line %d: `%s` is not a whole number: leave out fraction and exponent", n.Line, n.Value))
 		}
 	case n.Kind == yaml.SequenceNode && (t.Kind() == reflect.Slice || t.Kind() == reflect.Array):
-		for _, c := range n.Content {
-			errs = append(errs, fractions(c, t.Elem())...)
-		}
+		return all(n.Content, t.Elem())
 	case n.Kind == yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key, value := n.Content[i], n.Content[i+1]
-			if key.ShortTag() == "!!merge" {
-				errs = append(errs, merged(value, t)...)
+			if key.ShortTag() == "!!merge" && value.Kind == yaml.SequenceNode {
+				errs = append(errs, all(value.Content, t)...)
+			} else if key.ShortTag() == "!!merge" {
+				errs = append(errs, fractions(value, t)...)
 			} else if of := typeOf(t, key.Value); of != nil {
 				errs = append(errs, fractions(value, of)...)
 			}
@@ -53,28 +49,20 @@ func fractions(n *yaml.Node, t reflect.Type) []error {
 	return errs
 }
 
-// merged is fractions of what a mapping of this type is merged with: one mapping or a
-// list of them.
-func merged(n *yaml.Node, t reflect.Type) []error {
-	if n.Kind != yaml.SequenceNode {
-		return fractions(n, t)
-	}
-	var errs []error
-	for _, c := range n.Content {
-		errs = append(errs, fractions(c, t)...)
+func all(nodes []*yaml.Node, t reflect.Type) (errs []error) {
+	for _, n := range nodes {
+		errs = append(errs, fractions(n, t)...)
 	}
 	return errs
 }
 
-// typeOf returns the type of the value of a key in a mapping that is decoded into t; nil if
-// t has no such key, which the decoder tells.
+// typeOf returns the type of the value of a key in t, or nil if t has no such key.
 func typeOf(t reflect.Type, key string) reflect.Type {
 	switch t.Kind() {
 	case reflect.Map:
 		return t.Elem()
 	case reflect.Struct:
-		for i := range t.NumField() {
-			f := t.Field(i)
+		for f := range t.Fields() {
 			name, options, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 			if strings.Contains(options, "inline") {
 				if of := typeOf(f.Type, key); of != nil {

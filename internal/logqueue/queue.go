@@ -1,4 +1,4 @@
-// Package logqueue keeps those who write a log from waiting for those who read it.
+// Package logqueue keeps writers of a log from waiting for its reader.
 package logqueue
 
 import (
@@ -12,9 +12,8 @@ import (
 // usually logs in an hour.
 const maxWaiting = 64 << 10
 
-// Queue is a writer of lines that never waits: what the writer behind it does not take
-// yet is kept, up to a bound, and what is beyond is dropped and counted. It is safe for
-// concurrent use.
+// A Queue is a writer of lines that never waits for the writer behind it. It keeps lines up to a
+// bound, and drops and counts further ones. It is safe for concurrent use.
 type Queue struct {
 	w io.Writer
 	// done is closed when nothing more is written.
@@ -23,7 +22,6 @@ type Queue struct {
 	mu sync.Mutex
 	// changed is signalled when waiting or closed changes.
 	changed sync.Cond
-	// waiting are the lines that are not being written yet.
 	waiting []byte
 	closed  bool
 	dropped uint64
@@ -38,8 +36,7 @@ func New(w io.Writer) *Queue {
 	return q
 }
 
-// Write implements io.Writer. It takes all or nothing of what it is given, which is one
-// line or more, and does not tell which: Dropped does.
+// Write implements io.Writer for whole lines. It succeeds even if it drops all of them.
 func (q *Queue) Write(b []byte) (int, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -52,16 +49,14 @@ func (q *Queue) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Dropped returns how many lines were lost: those for which there was no room, and those
-// that the writer refused.
+// Dropped returns how many lines had no room or were refused by the writer.
 func (q *Queue) Dropped() uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.dropped
 }
 
-// Close takes no further lines, and waits until those that wait are written, but for no
-// longer than timeout: a writer that does not return is left alone with the rest.
+// Close drops further lines, and waits until the others are written or the timeout has passed.
 func (q *Queue) Close(timeout time.Duration) {
 	q.mu.Lock()
 	q.closed = true
@@ -75,7 +70,6 @@ func (q *Queue) Close(timeout time.Duration) {
 	}
 }
 
-// run writes what waits, until the queue is closed and empty.
 func (q *Queue) run() {
 	defer close(q.done)
 	for {
@@ -83,7 +77,7 @@ func (q *Queue) run() {
 		if len(b) == 0 {
 			return
 		}
-		// A writer that fails now may work later: a new reader may come.
+		// A writer that fails may work again with a new reader.
 		if n, err := q.w.Write(b); err != nil {
 			q.lost(lines(b[n:]))
 		}

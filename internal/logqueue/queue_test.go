@@ -15,8 +15,6 @@ import (
 // line is a line of 1 KiB.
 func line() []byte { return []byte(strings.Repeat("x", 1023) + "\n") }
 
-// TestOrder makes sure that all lines come out, each whole, in their order, before Close
-// returns.
 func TestOrder(t *testing.T) {
 	var out running.Output
 	q := logqueue.New(&out)
@@ -38,8 +36,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestStalled makes sure that nobody waits for a writer that does not return, neither to
-// write nor to close; that what waits is bounded; and that all that is lost is counted.
+// TestStalled verifies that neither Write nor Close waits for a writer that does not return, and that
+// lost lines are counted.
 func TestStalled(t *testing.T) {
 	r, w := io.Pipe() // A write waits until it was read.
 	q := logqueue.New(w)
@@ -53,7 +51,6 @@ func TestStalled(t *testing.T) {
 	}
 	q.Close(time.Millisecond)
 
-	// Who reads after all gets what was kept.
 	read := 0
 	b := make([]byte, 1024)
 	for range all - int(dropped) {
@@ -68,8 +65,7 @@ func TestStalled(t *testing.T) {
 	}
 }
 
-// TestRefused makes sure that what the writer does not take is counted, and that a writer
-// that works again is used again.
+// TestRefused verifies that refused lines are counted, and that a writer that works again is used.
 func TestRefused(t *testing.T) {
 	w := &refusing{refuse: true}
 	q := logqueue.New(w)
