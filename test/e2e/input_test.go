@@ -164,7 +164,7 @@ func TestBadInput(t *testing.T) {
 		{name: "address with a bracket", args: []string{simulated, "--web.listen-address=[::1"}, want: []string{`--web.listen-address is "[::1": `, "missing ']'"}},
 		{name: "address of nobody", args: []string{simulated, "--web.listen-address=no-such-host.invalid:0"}, want: []string{`--web.listen-address is "no-such-host.invalid:0": `, "choose another address"}},
 		{name: "address of another host", args: []string{simulated, "--web.listen-address=192.0.2.1:0"}, want: []string{`--web.listen-address is "192.0.2.1:0": `, "cannot assign requested address", "choose another address"}},
-		{name: "address of a virtual machine", args: []string{simulated, "--web.listen-address=vsock://:x"}, want: []string{`--web.listen-address is "vsock://:x": `, "invalid port"}},
+		{name: "address of a virtual machine", args: []string{simulated, "--web.listen-address=vsock://:x"}, want: []string{`--web.listen-address is "vsock://:x": `, "the port is not a number"}},
 		{name: "address in a list", args: []string{simulated, "--web.listen-address=127.0.0.1:0", "--web.listen-address="}, want: []string{`--web.listen-address is "": it is empty`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
