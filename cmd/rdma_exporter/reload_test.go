@@ -78,12 +78,12 @@ func TestAcceptFile(t *testing.T) {
 		"accept: [{finding: port_down, reason: known, until: 31.12.2026}]":                                                `accept[0].until is "31.12.2026"`,
 		"accept: [{finding: contract_violated, contract: notify_sany, reason: known}]":                                    `accept[0].contract is "notify_sany": there is no such contract`,
 		"accept: [{finding: port_down, reason: known, who: me}]":                                                          `there is no key "who"`,
-		"accept: {finding: port_down}":                                                                                    "found a mapping, expected a list",
-		"accept: port_down":                                                                                               "found `port_down`, expected a list",
-		"accept: [port_down]":                                                                                             "found `port_down`, expected a mapping",
-		"accept: [{finding: [port_down], reason: x}]":                                                                     "found a list, expected text",
-		"accept: [{finding: port_down, reason: {a: b}}]":                                                                  "found a mapping, expected text",
-		"accept: [{}, {reason: x}]":                                                                                       "accept[0].finding is missing: name a kind of finding; docs/reference/findings.md lists them; accept[0].reason is missing: say why this is accepted; accept[1].finding is missing",
+		"accept: {finding: port_down}":                   "found a mapping, expected a list",
+		"accept: port_down":                              "found `port_down`, expected a list",
+		"accept: [port_down]":                            "found `port_down`, expected a mapping",
+		"accept: [{finding: [port_down], reason: x}]":    "found a list, expected text",
+		"accept: [{finding: port_down, reason: {a: b}}]": "found a mapping, expected text",
+		"accept: [{}, {reason: x}]":                      "accept[0].finding is missing: name a kind of finding; docs/reference/findings.md lists them; accept[0].reason is missing: say why this is accepted; accept[1].finding is missing",
 	} {
 		err := decodeConfig([]byte(text), &fileConfig{Probe: newOptions().probe, Findings: health.Default()})
 		if (err == nil) != (says == "") || err != nil && (!strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n")) {

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"runtime"
 	"runtime/debug"
+	"sync"
 	"syscall"
 	"time"
 
@@ -89,6 +90,9 @@ type exporter struct {
 	reloader  *reloader
 	// saver is nil without --state.dir.
 	saver *stateSaver
+	// changed has a value if the snapshot is newer than the last evaluation by evaluate.
+	changed  chan struct{}
+	evaluate func()
 }
 
 // newExporter checks the configuration, wires the rooms, and listens. It starts nothing.
@@ -108,7 +112,7 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 	}
 	findings := o.findings
 	findings.StaleAfter, findings.Now = staleAfter(&config), time.Now
-	e := &exporter{logger: logger, webFile: webFile}
+	e := &exporter{logger: logger, webFile: webFile, changed: make(chan struct{}, 1)}
 	var past health.History
 	if o.stateDir != "" {
 		e.saver, past = newStateSaver(o.stateDir, logger)
@@ -133,10 +137,11 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 	exposed.Asked, exposed.Sizes = children.asked, children.sizes
 	c := collector.New(exposed)
 	config.Observers, config.Logger = []supervisor.Observer{c}, logger
-	// A finding exists from the run that found it, although the next scrape may be far away.
+	e.evaluate = func() { evaluate() }
 	config.Changed = func() {
-		if s != nil { // New calls it, too.
-			evaluate()
+		select {
+		case e.changed <- struct{}{}:
+		default:
 		}
 	}
 	s, err = supervisor.New(config)
@@ -230,11 +235,13 @@ func (e *exporter) run(ctx context.Context, reloads <-chan os.Signal) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	supervised := make(chan error, 1)
-	go func() {
+	var running sync.WaitGroup
+	var supervisorErr error
+	running.Go(func() {
 		defer cancel()
-		supervised <- e.supervisor.Run(ctx)
-	}()
+		supervisorErr = e.supervisor.Run(ctx)
+	})
+	running.Go(func() { evaluateChanges(ctx, e.changed, e.evaluate) })
 	// The end waits for neither of these two, since a file system may never answer.
 	go e.reloader.onSignal(ctx, reloads)
 	saved := make(chan struct{})
@@ -246,10 +253,23 @@ func (e *exporter) run(ctx context.Context, reloads <-chan os.Signal) error {
 	}()
 	webErr := web.Serve(ctx, handler, e.listeners, e.webFile, e.logger)
 	cancel()
-	err = errors.Join(webErr, <-supervised)
+	running.Wait()
 	select {
 	case <-saved:
 	case <-time.After(fileTime):
 	}
-	return err
+	return errors.Join(webErr, supervisorErr)
+}
+
+// evaluateChanges evaluates each change until ctx is done. A finding exists from the run that
+// found it, although the next scrape may be far away. The supervisor never waits for it.
+func evaluateChanges(ctx context.Context, changed <-chan struct{}, evaluate func()) {
+	for {
+		select {
+		case <-changed:
+			evaluate()
+		case <-ctx.Done():
+			return
+		}
+	}
 }
