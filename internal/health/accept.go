@@ -56,10 +56,10 @@ func ValidateAccepts(all []Accept) error {
 			wrong = append(wrong, fmt.Sprintf("accept[%d]%s", i, s))
 		}
 	}
-	if len(wrong) > 0 {
-		return errors.New(strings.Join(wrong, "; "))
+	if wrong == nil {
+		return nil
 	}
-	return nil
+	return errors.New(strings.Join(wrong, "; "))
 }
 
 func (a *Accept) flaws() (wrong []string) {
@@ -118,7 +118,6 @@ type acceptance struct {
 	matched time.Time
 }
 
-// acceptancesOf compiles items. It leaves out invalid ones.
 func acceptancesOf(all []Accept) []*acceptance {
 	var ready []*acceptance
 	for _, a := range all {
@@ -140,11 +139,9 @@ func (a *acceptance) covers(device string, f *Finding) bool {
 	return a.Finding == f.Kind && (subject == "" || subject == cmp.Or(f.about, f.Subject)) && a.devices.MatchString(device)
 }
 
-func (a *acceptance) matches(h *Host) bool {
-	return slices.ContainsFunc(h.Devices, func(d *Device) bool {
-		covered := func(f Finding) bool { return a.covers(d.State.Name, &f) }
-		return slices.ContainsFunc(d.Findings, func(f Finding) bool { return covered(f) || slices.ContainsFunc(f.Consequences, covered) })
-	})
+func (a *acceptance) matches(d *Device) bool {
+	covered := func(f Finding) bool { return a.covers(d.State.Name, &f) }
+	return slices.ContainsFunc(d.Findings, func(f Finding) bool { return covered(f) || slices.ContainsFunc(f.Consequences, covered) })
 }
 
 // accept marks the findings of a device that are accepted now, and moves them to the end.
@@ -167,7 +164,7 @@ func (e *Evaluator) unusedAcceptances(h *Host, now time.Time) []Finding {
 	for _, a := range e.acceptances {
 		f := Finding{Kind: FindingAcceptanceUnused, Severity: SeverityInfo, Harm: HarmNote, Subject: a.String()}
 		var entry string
-		matches := a.matches(h)
+		matches := slices.ContainsFunc(h.Devices, a.matches)
 		if matches {
 			a.matched = now
 		}
@@ -175,10 +172,10 @@ func (e *Evaluator) unusedAcceptances(h *Host, now time.Time) []Finding {
 		absent := a.matched.IsZero() || now.Sub(a.matched) >= reappearWindow
 		switch {
 		case a.expired(now):
-			entry = caseExpired
+			entry = "expired"
 			f.Message = fmt.Sprintf("This acceptance expired on %s and no longer applies. Its reason was: %s", text.Date(a.applied.Until), prose(a.Reason))
 		case !matches && absent && h.evaluated(a.Finding):
-			entry = caseUnused
+			entry = "unused"
 			f.Message = "No finding of any device matches this acceptance. Its reason is: " + prose(a.Reason)
 		default:
 			continue
@@ -197,25 +194,21 @@ func (h *Host) evaluated(kind Kind) bool {
 }
 
 func (d *Device) evaluated(kind Kind) bool {
-	switch h := d.State.Hardware; {
-	case !d.State.Present:
-		return true
-	case d.Findings == nil:
-		return false
-	case kind == FindingContract:
+	if !d.State.Present || d.Findings == nil {
+		return !d.State.Present
+	}
+	switch kind {
+	case FindingContract:
 		return d.last(state.KindContract) != nil
-	case slices.Contains([]Kind{
-		FindingLeaked, FindingOrphaned, FindingNearLimit, FindingCgroupNearLimit, FindingMemlock,
-		FindingQPError, FindingCQUnfillable, FindingIncomplete, FindingPIDsInvisible,
-	}, kind):
+	case FindingLeaked, FindingOrphaned, FindingNearLimit, FindingCgroupNearLimit, FindingMemlock,
+		FindingQPError, FindingCQUnfillable, FindingIncomplete, FindingPIDsInvisible:
 		return d.last(state.KindInventory) != nil
-	case kind == FindingFlapping, kind == FindingUnreadable:
+	case FindingFlapping, FindingUnreadable:
+		h := d.State.Hardware
 		return h != nil && (h.Latest != nil || h.Failures > 0)
-	case slices.Contains([]Kind{
-		FindingSlowPort, FindingBusErrors, FindingSlowBus, FindingTogether, FindingIsolated,
-		FindingRefused, FindingSaturated, FindingUnaddressed,
-	}, kind):
-		return currentHardware(h) != nil
+	case FindingSlowPort, FindingBusErrors, FindingSlowBus, FindingTogether, FindingIsolated,
+		FindingRefused, FindingSaturated, FindingUnaddressed:
+		return currentHardware(d.State.Hardware) != nil
 	default:
 		return d.last(state.KindProbe) != nil
 	}

@@ -79,7 +79,7 @@ func (a *assessor) assess() []Finding {
 	a.stuck()
 	if vanished {
 		a.add(observation{
-			kind: FindingUnusable, entry: caseVanished, subject: "the device", run: true,
+			kind: FindingUnusable, entry: "vanished", subject: "the device", run: true,
 			message: "The device was there when the audit began and gone when it ended.",
 		})
 	}

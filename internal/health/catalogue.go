@@ -9,7 +9,8 @@ import (
 // Entry describes one kind of finding, or one case of it.
 type Entry struct {
 	Kind Kind
-	// Case distinguishes the entries of one kind. Empty if there is only one.
+	// Case distinguishes the entries of one kind: an outcome, a severity, a reason of state, or a word used only here.
+	// Empty if there is only one.
 	Case string
 	grade
 	// Threshold is the key below findings in the configuration file that decides. Empty if there is none.
@@ -37,35 +38,6 @@ func entryOf(catalogue []Entry, kind Kind, name string) Entry {
 	}
 	return catalogue[i]
 }
-
-// The cases of kinds that have several. The cases of FindingIncomplete are reasons of state and caseRun, those of
-// FindingRunAborted are outcomes, those of FindingContract are severities.
-const (
-	caseForbidden     = "permission"
-	caseNoNode        = "no_node"
-	caseNotListed     = "not_listed"
-	caseNoRoom        = "no_room" // Of FindingProbeFailed, too.
-	caseOther         = "other"   // Of FindingProbeFailed, too.
-	caseVanished      = "vanished"
-	caseMemlock       = "memlock"
-	caseShort         = "less_than_asked"
-	caseEmpty         = "empty_messages"
-	caseRegistration  = "registration_" // Followed by what refused the memory.
-	caseMissed        = "missed"
-	caseMisdirected   = "misdirected"
-	caseMissing       = "missing"
-	caseSpurious      = "spurious"
-	caseUnsuccessful  = "unsuccessful"
-	caseDown          = "down"
-	caseNotConfigured = "not_configured"
-	caseHang          = "hang"
-	caseFailed        = "failed"
-	caseOwnLink       = "adapter"
-	caseBottleneck    = "bottleneck"
-	caseRun           = "run"
-	caseUnused        = "unused"
-	caseExpired       = "expired"
-)
 
 type grade struct {
 	// Severities are those that a finding can have, the worst first.
@@ -108,27 +80,27 @@ func Catalogue() []Entry {
 			"A child process of the exporter was killed and has not ended.",
 			"It is blocked in the kernel on the device or its driver, and no signal can kill it. Until it ends its work on the device is on hold and what the exporter shows of it is old. Any program that does the same hangs as well.",
 			"See what the kernel waits for: `cat /proc/{pid}/stack` as root, and `dmesg`. Nothing can kill the process: resetting the device or reloading its driver may free it; if that hangs too, restart the host."},
-		{FindingUnusable, caseForbidden, outage, "",
+		{FindingUnusable, "permission", outage, "",
 			"The last probe run could not open the device: EACCES or EPERM. The message names the exporter's user.",
 			cannotUse + "Programs with the same rights cannot open it either; others may.",
 			"The user needs read and write access to the device's node, /dev/infiniband/uverbsN: `grep -lxF {device} /sys/class/infiniband_verbs/*/ibdev` shows N, and `ls -l /dev/infiniband` its owner and mode. The udev rules of rdma-core allow everybody. In a container, pass the nodes in and allow them in its device cgroup: `--device=/dev/infiniband` for docker and podman, a device plugin in Kubernetes. If it is still EPERM, check `rdma system show`: with `netns exclusive`, move the device into the exporter's network namespace, `rdma dev set {device} netns NAME`, or run the exporter in the device's."},
-		{FindingUnusable, caseNoNode, outage, "",
+		{FindingUnusable, "no_node", outage, "",
 			"The last probe run did not find the device's node (ENOENT), or found nothing behind it (ENXIO).",
 			cannotUse + "The kernel has the device, but no program that sees the same /dev can open it.",
 			"In a container, pass the nodes in: `--device=/dev/infiniband` for docker and podman, a device plugin in Kubernetes; a node passed in by name goes stale when the driver is reloaded. On the host, check `ls -l /dev/infiniband` and `rdma link show`; `modprobe ib_uverbs` makes the nodes."},
-		{FindingUnusable, caseNotListed, outage, "",
+		{FindingUnusable, "not_listed", outage, "",
 			"The kernel has the device, but in the last probe run libibverbs did not list it (ENODEV), or found no RDMA support at all (ENOSYS).",
 			cannotUse + "No program that uses the same libibverbs can find it.",
 			"Where the exporter runs, check that `ls /dev/infiniband` shows the device's node (in a container, pass it in), that `rdma system show` does not say `netns exclusive` while the device is in another network namespace, and compare `ibv_devices` with `rdma link show`. If the node exists, the provider library is usually missing: install ibverbs-providers (Debian, Ubuntu), rdma-core (Red Hat) or the vendor's OFED, inside the container image if there is one, in a version that fits the driver; `IBV_SHOW_WARNINGS=1 ibv_devices` names the devices without a library. Otherwise `modprobe ib_uverbs`, or the device has since vanished: see `dmesg`."},
-		{FindingUnusable, caseNoRoom, outage, "",
+		{FindingUnusable, "no_room", outage, "",
 			"The last probe run could not open the device: EAGAIN or ENOMEM.",
 			cannotUse + "Other programs may fail to open it as well.",
 			"EAGAIN means the exporter's cgroup may open no more devices: see hca_handle in rdma.max and rdma.current of its cgroup. ENOMEM means the driver or the kernel is out of memory, or the device out of contexts: see `rdma resource show {device}`, `free` and `dmesg`."},
-		{FindingUnusable, caseOther, outage, "",
+		{FindingUnusable, "other", outage, "",
 			"The last probe run could not open or query the device for any other reason.",
 			cannotUse + "Every other program most likely fails the same way.",
 			"Check whether `ibv_devinfo -d {device}` fails too, and what the driver says in `dmesg`: EIO or EBUSY means the device is being reset or removed. If it persists, reload the driver or reset the device."},
-		{FindingUnusable, caseVanished, outage, "",
+		{FindingUnusable, "vanished", outage, "",
 			"The device was there when the audit command began, and gone when it ended.",
 			"Programs that had it open have lost their connections. This may also explain the audit's other findings on it.",
 			"Look at `dmesg` for why: its driver was unloaded, the device was reset or removed, or moved to another network namespace (`rdma system`). Audit again once it is back."},
@@ -148,59 +120,59 @@ func Catalogue() []Entry {
 			"The exporter creates only a few small objects, and one was refused with an errno that means something has run out (ENOMEM, EAGAIN, ENOSPC, EOVERFLOW). RLIMIT_MEMLOCK, cgroups and the host's memory have been ruled out. Critical while the last run was refused; a warning while the object count is at least this fraction of the count at the refusal; otherwise info, for a day. It is cleared by a change of adapter or firmware, or once the device gives more.",
 			"This is the device's real limit: drivers and firmware often give less than `max_*` claims, because types share the memory of the adapter or its driver. At this count, no process on the host can create more.",
 			"Find out who holds them: `{show}`, or rdma_resource_owner_objects over time. Plan with rdma_resource_exhausted_objects, not rdma_resource_limit. On a drained node, `rdma_exporter ceiling --device={device} --type={type} --yes` measures how many the device really gives. Then spread the jobs over more devices or hosts, or look for a setting in the driver or firmware."},
-		{FindingProbeFailed, caseMemlock, failure, "",
+		{FindingProbeFailed, "memlock", failure, "",
 			"In the last run, a probe that pins memory failed with ENOMEM, or with EPERM where none may be pinned, and RLIMIT_MEMLOCK of the exporter's processes is finite.",
 			"Drivers that pin their queues fail under so low a limit, even though the device has room: such a process can neither probe nor use it.",
 			"First " + memlock + ". If ENOMEM stays with a higher limit, the device itself is out of room: see `rdma resource show {device}`."},
-		{FindingProbeFailed, caseNoRoom, outageOrFailure, "",
+		{FindingProbeFailed, "no_room", outageOrFailure, "",
 			"In the last run, a verb failed with ENOMEM or EAGAIN, and the limit on locked memory is not the cause.",
 			"The device, its driver, the kernel or the exporter's cgroup is out of room: other processes fail the same way, or soon will.",
 			"Compare `rdma resource show {device}` with the limits (rdma_resource_objects, rdma_resource_limit), and find who holds most: rdma_resource_owner_objects. For EAGAIN, check rdma.max of the exporter's cgroup. If both have room, check `free` and `dmesg`: the driver could not get memory."},
-		{FindingProbeFailed, caseShort, failure, "",
+		{FindingProbeFailed, "less_than_asked", failure, "",
 			"In the last run, a verb succeeded but gave less than requested, although the request was within the device's limits.",
 			"A program that trusts the size it requested fails in the middle of its work: posting fails, or completions are lost.",
 			"Have programs read the sizes that are written back. The contracts *_at_least_requested say more (docs/reference/contracts.md): " + vendor + "."},
-		{FindingProbeFailed, caseOther, outageOrFailure, "",
+		{FindingProbeFailed, "other", outageOrFailure, "",
 			"In the last run, a verb failed with any other errno. Objects that could not be destroyed are reported as undestroyed.",
 			"A program that calls the verb this way fails as well.",
 			"See what the driver says in `dmesg`, and try it by hand: `ibv_devinfo -v -d {device}`, and " + pingpong + ". EMFILE means the exporter may open no more files (LimitNOFILE). If it persists, reset the device or reload its driver; then " + vendor + "."},
-		{FindingProbeFailed, caseEmpty, degradation, "",
+		{FindingProbeFailed, "empty_messages", degradation, "",
 			"In the last run, the process could not register memory for messages, and measured with empty ones.",
 			"Notification was still measured. But programs that transfer data must register memory: they fail under the same limit, or because the device is out of room.",
 			"If the message names a limit, " + memlock + ". If not, check `rdma resource show {device}` for mr, and `dmesg`."},
-		{FindingProbeFailed, caseRegistration + string(state.RefusedByMemlock), degradation, "",
+		{FindingProbeFailed, "registration_" + string(state.RefusedByMemlock), degradation, "",
 			"In the last run, RLIMIT_MEMLOCK of the exporter's processes does not even allow registering a page of 4 KiB. If it refuses only more than that, `rdma_memory_registration_refused` shows it, and nothing is reported.",
 			"Nothing is wrong with the device. How long it takes to register memory is not known, and programs with the same limit cannot register memory either: ENOMEM, or EPERM if the limit is 0.",
 			"To have it measured, " + memlock + "."},
-		{FindingProbeFailed, caseRegistration + string(state.RefusedByCgroup), failure, "",
+		{FindingProbeFailed, "registration_" + string(state.RefusedByCgroup), failure, "",
 			"In the last run, the exporter could not register memory, and a cgroup that it is in has as many objects as rdma.max allows.",
 			"The limit is that of the cgroup, not of the device: other programs in it cannot create memory regions either, but programs elsewhere can.",
 			"Raise hca_object for {device} in rdma.max of the cgroup that the message names, or let its programs release objects: rdma_cgroup_objects shows what each cgroup has (`--collector.cgroups`)."},
-		{FindingProbeFailed, caseRegistration + string(state.RefusedByHost), failure, "",
+		{FindingProbeFailed, "registration_" + string(state.RefusedByHost), failure, "",
 			"In the last run, the exporter could not register memory, while the host had almost no memory available, or the process had reached its limit of mappings.",
 			"The kernel could not get the memory that registration takes; registrations of other programs fail too, on every device.",
 			"See `free` and `dmesg` for what uses up the memory: what is pinned for RDMA cannot be swapped out, and rdma_owner_locked_bytes shows who has most of it. For mappings, see vm.max_map_count."},
-		{FindingProbeFailed, caseRegistration + string(state.RefusedByDevice), failure, "",
+		{FindingProbeFailed, "registration_" + string(state.RefusedByDevice), failure, "",
 			"In the last run, the device refused to register at most 2 MiB of memory, and no limit of the process, of its cgroups or of the host explains it.",
 			"The device, its driver or its library has no mapping resources left, or is broken. Programs that register memory, which includes all that transfer data, fail in the same way.",
 			"Compare `rdma resource show {device}` for mr with max_mr (rdma_resource_objects, rdma_resource_limit), and see who holds most: rdma_resource_owner_objects. With room left, see `dmesg`: with an IOMMU, the addresses that the adapter may use can run out. If 4KiB is accepted and 2MiB refused, the firmware cannot map long regions: " + vendor + "."},
-		{FindingNotification, caseMissed, failure, "",
+		{FindingNotification, "missed", failure, "",
 			"In the last measurement of a completion vector, a completion arrived but its event had not by the deadline.",
 			"A program that sleeps until the event hangs, or wakes only with the next one.",
 			"In /proc/interrupts, where drivers name interrupts by device or PCI address, check that those of the completion vectors increase while programs run. If all missed events are on a few vectors, their interrupts are lost: reload the driver. Soft-RoCE loses a single event now and then; there, only repeated misses matter. Until it is fixed, have programs poll with a timeout as well as wait, and " + vendor + "."},
-		{FindingNotification, caseMisdirected, failure, "",
+		{FindingNotification, "misdirected", failure, "",
 			"In the last measurement of a completion vector, events came on another completion channel, or named another completion queue.",
 			"The thread that waits for the event hangs, and another one wakes for nothing.",
 			"Have programs use one channel for all queues, and poll all of them at each event. See the contracts channel_steering and notify_identifies_cq (docs/reference/contracts.md), and " + vendor + "."},
-		{FindingNotification, caseMissing, failure, "",
+		{FindingNotification, "missing", failure, "",
 			"In the last measurement of a completion vector, a posted work request had not completed by the deadline.",
 			"The request or its completion was lost, or is very late: a program that waits for it hangs just as long.",
 			"See `dmesg`, and the counters of the port: `rdma statistic show link {device}`. Try it by hand: " + pingpong + ". If the host is merely busy, raise the deadline; otherwise " + vendor + "."},
-		{FindingNotification, caseSpurious, degradation, "",
+		{FindingNotification, "spurious", degradation, "",
 			"In the last measurement of a completion vector, events came while the completion queue was empty.",
 			"A program wakes for nothing, and fails if it assumes that each event has a completion.",
 			"Have programs poll until the queue is empty and then sleep again, whatever they find. If it persists, " + vendor + "."},
-		{FindingNotification, caseUnsuccessful, degradation, "",
+		{FindingNotification, "unsuccessful", degradation, "",
 			"In the last measurement of a completion vector, completions had the wrong status. Expected: success for messages from a port to itself, wr_flush_err for requests posted to a queue pair in the error state.",
 			"On the loopback path, messages from the port to itself do not get through, and messages to others hardly will. On the flush path, a program cannot tell a flushed request from a finished one.",
 			"Look at the status: retry_exc_err and rnr_retry_exc_err mean nothing answers (check the state and the addresses of the port: `rdma link show {device}`, `ibv_devinfo -v -d {device}`; on RoCE, a firewall on UDP port 4791); loc_prot_err and rem_access_err mean memory is not accepted. See `dmesg`."},
@@ -252,11 +224,11 @@ func Catalogue() []Entry {
 			"Completion queues that nothing uses, or that have more entries than all work requests of the queue pairs using them, together have at least this many entries.",
 			"The memory of the entries, some 64 bytes each, is pinned and never used. It counts towards the limits of its owners.",
 			"Have the owner request fewer entries (cqe of ibv_create_cq): as many as there can be outstanding work requests on all queue pairs that share the queue. `{show}` lists the sizes."},
-		{FindingPortDown, caseDown, portLoss, "",
+		{FindingPortDown, "down", portLoss, "",
 			"At the last probe run a port was neither active nor coming up." + portGrade,
 			"Nothing gets through the port: new connections fail, and existing ones break. What needs an active port, such as the loopback path, is not probed.",
 			"Check `rdma link show`, and `ip link show` for the network device of a RoCE or iWARP port: it must be up, with a carrier. On InfiniBand, check `ibstat`: physical state `Polling` means there is nothing at the other end. Check the cable, module and switch, and `dmesg`."},
-		{FindingPortDown, caseNotConfigured, portLoss, "",
+		{FindingPortDown, "not_configured", portLoss, "",
 			"At the last probe run a port was in state init or armed: it has a link but is not active." + portGrade,
 			"Nothing gets through the port: new connections fail, and existing ones break. What needs an active port, such as the loopback path, is not probed.",
 			"On InfiniBand, a subnet manager must activate the port: run `sminfo` to see whether the fabric has one, start opensm or the switch's if not, and look in its log for why it skips this port (`ibstat` shows the GUID). For a RoCE port, check `ip link show` and `dmesg`."},
@@ -272,11 +244,11 @@ func Catalogue() []Entry {
 			"In the last 24 hours the PCI bus reported uncorrected errors of the adapter (AER counters).",
 			"Transfers between the adapter and memory were lost. The driver may have reset the device, which cuts off the programs using it; such errors usually come back.",
 			"Look at `dmesg` for `AER` and for what the driver did. Reseat the adapter and its riser, and update the firmware of the adapter and the host; if it happens again, replace the adapter, then the riser. Keep jobs off the host if the errors are fatal."},
-		{FindingSlowBus, caseOwnLink, degradation, "",
+		{FindingSlowBus, "adapter", degradation, "",
 			"The PCI link of the adapter has fewer lanes, or a lower speed, than the adapter supports.",
 			"The PCI link may be slower than the port: the adapter then falls behind, pauses its senders or drops packets, whatever the network does.",
 			"Run `lspci -vv` for the address in the message: LnkCap is what it supports, LnkSta what it has. If the slot supports as much, reseat the adapter, and try another slot or riser. If it was always so, the slot or a firmware setting (bifurcation, link speed) is the limit: choose another slot, or accept this finding."},
-		{FindingSlowBus, caseBottleneck, degradation, "",
+		{FindingSlowBus, "bottleneck", degradation, "",
 			"A PCI link between the adapter and the CPU is slower than the adapter's own.",
 			"All devices below that link share it: the adapter cannot move more than the link carries, and less while the others are busy.",
 			"See `lspci -tv` for what is below the bridge that the message names, and `lspci -vv` for its LnkCap and LnkSta. If it has less than it supports, reseat the riser or the switch, and check the firmware settings. If it has all it supports, move the adapter to a slot of another root port, or accept this finding."},
@@ -312,15 +284,15 @@ func Catalogue() []Entry {
 			"The kernel refused to list its table of a type, or its answer made no sense.",
 			"The objects could not be read: their owners, and which have none, are not known.",
 			"Try `{show}` on the host as the exporter's user, and look at `dmesg`. If it works, this is a bug in the exporter: please report it with the message above."},
-		{FindingIncomplete, caseRun, degradation, "",
+		{FindingIncomplete, "run", degradation, "",
 			"The last inventory of the device was not `ok`.",
 			"What the exporter shows of the objects on the device is old, incomplete or missing.",
 			"If it timed out, raise `--inventory.timeout`. Otherwise check the exporter's log, and whether `rdma resource show {device}` works on the host."},
-		{FindingUnreadable, caseHang, degradation, "",
+		{FindingUnreadable, "hang", degradation, "",
 			"The last reading of the adapter's kernel files and tables timed out, and the file or request that did not return is known.",
 			"The driver or the firmware does not answer. Until it does, counters, links and the PCI bus are not reported, and other programs that read the same, such as node_exporter and `ethtool`, wait too. Other devices are still read.",
 			"Look at `dmesg` for what the driver waits for, and read the file named in the message by hand: `timeout 5 cat FILE`. If it persists, update the firmware and the driver, and reset the device or reload its driver when no job needs it. If answers are merely slow, raise `--inventory.timeout`."},
-		{FindingUnreadable, caseFailed, degradation, "",
+		{FindingUnreadable, "failed", degradation, "",
 			"The last reading of the adapter's kernel files and tables did not finish.",
 			"Counters, links and the PCI bus are not reported. Programs that use the device may be fine.",
 			"Check that the exporter's user can read the files: `ls -lR /sys/class/infiniband/{device}/`. In a container, mount /sys of the host; if it is mounted elsewhere, set `--path.sysfs`. If a child process of the exporter crashed or was killed, its log says how. If it timed out, the host was too busy: raise `--inventory.timeout`."},
@@ -340,11 +312,11 @@ func Catalogue() []Entry {
 			"An active RoCE port with a network device has no RoCE v2 GID with an IPv4 address.",
 			"Programs that look for such a GID, as NCCL and UCX do by default, fall back to RoCE v1 or an IPv6 address, and reach no host beyond their subnet, or none at all.",
 			"Give the port's network device an IPv4 address: `ip -4 address show`, and `rdma link show` for which one it is. If it has one, it may be in another network namespace, or in a bond or VLAN that the driver does not follow. If the network uses IPv6, set the index of that GID in programs (`NCCL_IB_GID_INDEX`), and accept this finding."},
-		{FindingAcceptanceUnused, caseUnused, note, "",
+		{FindingAcceptanceUnused, "unused", note, "",
 			"Every device has been checked, and an item of `accept` in the configuration file, or an `--accept` flag, matches no finding; or has not for 10 minutes. It concerns the host, not a device.",
 			"The accepted problem is over, or the item does not match what it was meant to. If the problem comes back, there is no alert.",
 			"Remove the item and reload the configuration file, or correct its finding, contract or device."},
-		{FindingAcceptanceUnused, caseExpired, note, "",
+		{FindingAcceptanceUnused, "expired", note, "",
 			"An item of `accept` in the configuration file has passed its `until` day. It concerns the host, not a device.",
 			"What it accepted counts as a problem again, if it is still there.",
 			"Remove the item, or give it a later day if it is still acceptable, and reload the configuration file."},

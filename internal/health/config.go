@@ -88,8 +88,7 @@ func (c Config) Validate() error {
 		}
 		if !isFraction(l.Critical) {
 			refuse(key+".critical", "%v: use a number above 0, up to 1", l.Critical)
-		}
-		if isFraction(l.Warning) && isFraction(l.Critical) && l.Warning > l.Critical {
+		} else if isFraction(l.Warning) && l.Warning > l.Critical {
 			refuse(key+".warning", "%v: use a number not above critical, which is %v", l.Warning, l.Critical)
 		}
 	}

@@ -22,12 +22,12 @@ func (a *assessor) unusable() {
 	if ok := a.state.LastSuccess; !ok.IsZero() {
 		message += fmt.Sprintf(" The last good run started at %s.", text.Moment(ok))
 	}
-	entry := caseOther
+	entry := "other"
 	if run.FailedVerb == "ibv_open_device" || run.FailedVerb == "ibv_get_device_list" {
 		entry = cmp.Or(map[string]string{
-			"EACCES": caseForbidden, "EPERM": caseForbidden, "ENOENT": caseNoNode, "ENXIO": caseNoNode,
-			"ENODEV": caseNotListed, "ENOSYS": caseNotListed, "EAGAIN": caseNoRoom, "ENOMEM": caseNoRoom,
-		}[run.Errno], caseOther)
+			"EACCES": "permission", "EPERM": "permission", "ENOENT": "no_node", "ENXIO": "no_node",
+			"ENODEV": "not_listed", "ENOSYS": "not_listed", "EAGAIN": "no_room", "ENOMEM": "no_room",
+		}[run.Errno], "other")
 	}
 	a.add(observation{
 		kind: FindingUnusable, entry: entry, message: message, run: true,
@@ -49,14 +49,14 @@ func (a *assessor) ports() {
 	inactive := make(map[string][]state.Port) // By root cause.
 	rootOfPort := func(entry string, severity Severity) string { return rootPort + entry + string(severity) }
 	for _, p := range down {
-		entry := caseDown
+		entry := "down"
 		if p.State == "init" || p.State == "armed" {
-			entry = caseNotConfigured
+			entry = "not_configured"
 		}
 		root := rootOfPort(entry, a.portSeverity(p.Number, active))
 		inactive[root], a.portRoots[p.Number] = append(inactive[root], p), root
 	}
-	for _, entry := range []string{caseDown, caseNotConfigured} {
+	for _, entry := range []string{"down", "not_configured"} {
 		for _, severity := range Severities() {
 			root := rootOfPort(entry, severity)
 			ports := inactive[root]
@@ -81,7 +81,6 @@ func (a *assessor) ports() {
 	}
 }
 
-// portSeverity returns the severity of an inactive port on a device with a number of active ones.
 func (a *assessor) portSeverity(number, active int) Severity {
 	before, outage := slices.Contains(a.activeOnce, number), active == 0
 	if a.config.Once { // There is no history.

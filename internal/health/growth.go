@@ -81,9 +81,8 @@ func growthOf(dev *state.DeviceState, exhausted []Exhausted, c Growing) *Growth 
 	latest := r.Samples[len(r.Samples)-1]
 	together := make(map[string]float64) // The pace of all owners.
 	trends := func(of func(*state.Sample) (state.Counts, bool)) (all []Trend) {
-		counts := countsOf(r.Samples, of)
 		for i, kind := range state.ResourceTypes() {
-			if t, grows := trendOf(points(counts, i), c); grows {
+			if t, grows := trendOf(pointsOf(r.Samples, i, of), c); grows {
 				t.Type = kind
 				t.project(limitOf(dev.Info, exhausted, kind), max(t.To, int64(latest.Objects[i])), together[kind])
 				all = append(all, t)
@@ -111,32 +110,22 @@ func growthOf(dev *state.DeviceState, exhausted []Exhausted, c Growing) *Growth 
 // Fastest returns the ten owners that grow fastest.
 func (g *Growth) Fastest() []Grower { return g.Growers[:min(len(g.Growers), maxGrowers)] }
 
-type counts struct {
-	at      time.Duration
-	objects state.Counts
-}
+func byCount(a, b point) int { return cmp.Compare(a.objects, b.objects) }
 
-// countsOf returns the counts since the owner last appeared.
-func countsOf(samples []state.Sample, of func(*state.Sample) (objects state.Counts, present bool)) []counts {
-	var all []counts
+// pointsOf returns the known counts of a type since the owner last appeared.
+func pointsOf(samples []state.Sample, kind int, of func(*state.Sample) (objects state.Counts, present bool)) []point {
+	var known []point
 	absent := 0
 	for i := range samples {
 		objects, present := of(&samples[i])
-		if present {
+		if absent++; present {
 			absent = 0
-			all = append(all, counts{samples[i].Taken.Sub(samples[0].Taken), objects})
-		} else if absent++; absent > maxAbsent {
-			all = nil
 		}
-	}
-	return all
-}
-
-func points(all []counts, kind int) []point {
-	var known []point
-	for _, c := range all {
-		if c.objects[kind] >= 0 {
-			known = append(known, point{c.at, int64(c.objects[kind])})
+		if absent > maxAbsent {
+			known = nil
+		}
+		if present && objects[kind] >= 0 {
+			known = append(known, point{samples[i].Taken.Sub(samples[0].Taken), int64(objects[kind])})
 		}
 	}
 	return known
@@ -148,16 +137,13 @@ func trendOf(all []point, c Growing) (t Trend, grows bool) {
 		return t, false
 	}
 	first, last := all[0], all[len(all)-1]
-	t = Trend{From: first.objects, To: last.objects, Over: last.at - first.at, OnlyGrows: true}
+	t = Trend{From: first.objects, To: last.objects, Over: last.at - first.at}
+	t.OnlyGrows = slices.IsSortedFunc(all, byCount)
 	if t.Over < growthMinSpan || t.To <= t.From {
 		return t, false
 	}
-	for i, p := range all[1:] {
-		t.OnlyGrows = t.OnlyGrows && p.objects >= all[i].objects
-	}
 	var lowest [growthParts]point
 	var ranges [growthParts]int64
-	byCount := func(a, b point) int { return cmp.Compare(a.objects, b.objects) }
 	for i := range lowest {
 		part := all[i*len(all)/growthParts : (i+1)*len(all)/growthParts]
 		low := slices.MinFunc(part, byCount).objects

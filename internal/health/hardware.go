@@ -58,10 +58,10 @@ func (a *assessor) unreadable(h *state.HardwareState) {
 	if h.Failures <= 0 {
 		return
 	}
-	o := observation{kind: FindingUnreadable, entry: caseFailed, subject: "hardware", run: true, root: rootHardware}
+	o := observation{kind: FindingUnreadable, entry: "failed", subject: "hardware", run: true, root: rootHardware}
 	o.message = fmt.Sprintf("The adapter could not be read completely: %s.", strings.TrimSuffix(reason(h.Failure), "."))
 	if h.Reading != "" {
-		o.entry = caseHang
+		o.entry = "hang"
 		o.message = fmt.Sprintf("Reading the hardware timed out: %s did not return.", word(h.Reading))
 		o.evidence = prose(h.Failure)
 	}
@@ -161,7 +161,7 @@ func (a *assessor) unaddressed(of string, p *state.HardwarePort) {
 func (a *assessor) bus(i *state.Adapter, now time.Time) {
 	if l := i.Link; l != nil && (l.Width > 0 && l.Width < l.MaxWidth || l.Speed > 0 && l.Speed < l.MaxSpeed) {
 		a.add(observation{
-			kind: FindingSlowBus, entry: caseOwnLink, subject: pciName(l, i.PCI),
+			kind: FindingSlowBus, entry: "adapter", subject: pciName(l, i.PCI),
 			message: fmt.Sprintf("The adapter's PCI link has %s; it supports %s.", lanes(l.Width, l.Speed), lanes(l.MaxWidth, l.MaxSpeed)),
 		})
 	}
@@ -170,7 +170,7 @@ func (a *assessor) bus(i *state.Adapter, now time.Time) {
 		if own := i.Link; own != nil {
 			message += ", less than the adapter's own with " + lanes(own.Width, own.Speed)
 		}
-		a.add(observation{kind: FindingSlowBus, entry: caseBottleneck, subject: pciName(l, "bottleneck"), message: message + "."})
+		a.add(observation{kind: FindingSlowBus, entry: "bottleneck", subject: pciName(l, "bottleneck"), message: message + "."})
 	}
 	e, seen := i.AER, a.busErrors
 	if e == nil || seen.Grew.IsZero() || now.Sub(seen.Grew) >= busErrorRetention {

@@ -1,10 +1,16 @@
 package health
 
 import (
+	"cmp"
+	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
 // Host is an evaluated snapshot. It is shared: callers must not modify it, nor what it points to.
@@ -105,3 +111,287 @@ const (
 
 // Healths returns every health, the best first.
 func Healths() []Health { return []Health{OK, Unknown, Warning, Critical} }
+
+// NothingToDo is the headline of a healthy device.
+const NothingToDo = "No action needed."
+
+// At returns the health of the device at a moment, and a headline of a sentence or two: its worst finding, or that no
+// action is needed, followed by what is accepted, what could not be probed and which runs are old. The headline may
+// contain words from outside.
+func (d *Device) At(now time.Time) (health Health, headline string) {
+	health, headline = d.unhealthy()
+	switch {
+	case health != "":
+		return health, headline
+	case !d.State.Present:
+		return Unknown, "The device is gone."
+	case d.State.OutOfTime != nil:
+		var names []string
+		for _, kind := range d.State.OutOfTime.Kinds {
+			names = append(names, map[state.Kind]string{
+				state.KindProbe: "the probes", state.KindContract: "the contracts",
+				state.KindInventory: "the inventory", state.KindHardware: "the hardware",
+			}[kind])
+		}
+		return Unknown, "Not audited in time: " + strings.Join(names, ", ") + "."
+	case d.State.Last == nil:
+		return Unknown, "Not probed yet."
+	case d.Stale(state.KindProbe, now):
+		return Unknown, fmt.Sprintf("Out of date: the last probe run started %s; the exporter's log may say why.", text.Ago(now, d.State.Last.Started))
+	}
+	return OK, NothingToDo + d.gaps(now)
+}
+
+// Stale reports whether the last run of a kind is overdue for replacement. It is false if there was no such run.
+func (d *Device) Stale(kind state.Kind, now time.Time) bool {
+	after, ages := d.staleAfter[kind]
+	run := d.last(kind)
+	return ages && run != nil && now.Sub(run.Started) > after
+}
+
+func (d *Device) last(kind state.Kind) *state.Run {
+	return map[state.Kind]*state.Run{
+		state.KindProbe:     d.State.Last,
+		state.KindContract:  cmp.Or(d.State.Contracts, new(state.Contracts)).Last,
+		state.KindInventory: cmp.Or(d.State.Resources, new(state.Resources)).Last,
+	}[kind]
+}
+
+// unhealthy returns the health and headline of an unhealthy device, at any time. Empty if it is healthy.
+func (d *Device) unhealthy() (health Health, headline string) {
+	explained := false
+	for _, f := range d.Findings {
+		if f.Severity != SeverityInfo && f.Accepted == nil {
+			return Health(f.Severity), headlineOf(f.Message)
+		}
+		explained = explained || f.Severity != SeverityInfo
+	}
+	stuck, run := cmp.Or(d.State.Stuck, cmp.Or(d.State.Resources, new(state.Resources)).Stuck), d.State.Last
+	switch {
+	case explained:
+		return "", ""
+	case stuck != nil:
+		return Critical, fmt.Sprintf("Process %d was killed but has not ended.", stuck.PID)
+	case run != nil && run.Outcome != state.OutcomeOK:
+		ended := map[state.Outcome]string{
+			state.OutcomeFailed: "failed", state.OutcomeCrashed: "crashed", state.OutcomeTimeout: "timed out",
+		}[run.Outcome]
+		ended = cmp.Or(ended, fmt.Sprintf("ended with %q", word(string(run.Outcome))))
+		return Warning, strings.TrimSpace("The last probe run " + ended + ". " + run.Error)
+	default:
+		return "", ""
+	}
+}
+
+// headlineOf returns a message, or its first sentence if it is long.
+func headlineOf(message string) string {
+	// A lower-case letter may follow an abbreviation.
+	end := regexp.MustCompile(`\. \p{Lu}`).FindStringIndex(message)
+	if end == nil || utf8.RuneCountInString(message) <= 120 {
+		return message
+	}
+	return message[:end[0]+1]
+}
+
+func (d *Device) gaps(now time.Time) (gaps string) {
+	accepted := slices.DeleteFunc(slices.Clone(d.Findings), func(f Finding) bool { return f.Accepted == nil })
+	if len(accepted) > 0 {
+		gaps += " Accepted: " + text.Plural(len(accepted), "finding") + "."
+	}
+	var skipped, old []string
+	for _, p := range d.State.Probes() {
+		if p.Status == state.StatusSkipped {
+			skipped = append(skipped, p.Name)
+		}
+	}
+	gaps += around(" Could not be probed: ", strings.Join(skipped, ", "), ".")
+	if reduced := d.State.Last.Reduced; reduced != nil {
+		gaps += " Left alone for now: " + reduced.Detail + "."
+	}
+	for _, kind := range []state.Kind{state.KindContract, state.KindInventory} {
+		if d.Stale(kind, now) {
+			old = append(old, fmt.Sprintf("the %s run, started %s", kind, text.Ago(now, d.last(kind).Started)))
+		}
+	}
+	return gaps + around(" Out of date: ", strings.Join(old, ", and "), ".")
+}
+
+// Issue groups findings of one kind that need the same action, on one device or on several.
+type Issue struct {
+	Severity Severity `json:"severity"`
+	Harm     Harm     `json:"harm"`
+	// Kind is empty if no finding explains why the devices are unhealthy. Their headlines then do.
+	Kind Kind `json:"kind,omitempty"`
+	// Meaning and Action are those of the findings.
+	Meaning string `json:"meaning,omitempty"`
+	Action  string `json:"action,omitempty"`
+	// For is the device that Action names, if the issue is on several. Empty otherwise.
+	For    string  `json:"for,omitempty"`
+	Places []Place `json:"places"`
+}
+
+// Place is where an issue is.
+type Place struct {
+	// Device is the index of the device in the list of the host.
+	Device int `json:"device"`
+	// Finding is the index of the finding in the list of the device. −1 means none.
+	Finding int `json:"finding"`
+}
+
+func issuesOf(devices []*Device) []Issue {
+	type key struct {
+		severity                 Severity
+		harm                     Harm
+		kind                     Kind
+		subject, meaning, action string
+	}
+	var all []Issue
+	index := make(map[key]int)
+	add := func(device, finding int, f *Finding) {
+		k := key{severity: f.Severity, harm: f.Harm, kind: f.Kind, meaning: f.Meaning, action: generic(f.Action, devices[device].State.Name)}
+		if f.Kind == FindingContract {
+			k.subject = f.Subject
+		}
+		i, ok := index[k]
+		if !ok {
+			i, index[k] = len(all), len(all)
+			all = append(all, Issue{Severity: f.Severity, Harm: f.Harm, Kind: f.Kind, Meaning: f.Meaning, Action: f.Action})
+		}
+		is := &all[i]
+		if ok && is.Places[0].Device != device && k.action != is.Action {
+			is.For = devices[is.Places[0].Device].State.Name
+		}
+		is.Places = append(is.Places, Place{Device: device, Finding: finding})
+	}
+	for i, d := range devices {
+		explained := false
+		for n := range d.Findings {
+			f := &d.Findings[n]
+			if f.Accepted == nil {
+				add(i, n, f)
+			}
+			explained = explained || f.Severity != SeverityInfo
+		}
+		if health, _ := d.unhealthy(); !explained && health != "" {
+			add(i, -1, &Finding{Severity: SeverityWarning, Harm: HarmDegradation})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Issue) int { return byHarm(a.Harm, b.Harm, a.Severity, b.Severity) })
+	return all
+}
+
+// generic replaces the name of the device in an action, quoted for a shell or not, by a character that no text
+// contains. So equal actions on different devices compare equal.
+func generic(action, device string) string {
+	if device = word(device); device == "" {
+		return action
+	}
+	return strings.NewReplacer(text.Quoted(device), "\x00", device, "\x00").Replace(action)
+}
+
+// Problem is a problem of the host rather than of a device.
+type Problem struct {
+	Kind   ProblemKind `json:"kind"`
+	Health Health      `json:"health"`
+	// Message may contain words from outside.
+	Message string `json:"message"`
+	// Action says what to do.
+	Action string `json:"action"`
+}
+
+// ProblemKind is the kind of a problem.
+type ProblemKind string
+
+// The kinds of problem.
+const (
+	ProblemNotListed ProblemKind = "not_listed_yet"
+	ProblemDiscovery ProblemKind = "discovery_failed"
+	ProblemNoDevices ProblemKind = "no_devices"
+	// ProblemPorts means that fewer ports are active than --expect-active-ports.
+	ProblemPorts ProblemKind = "too_few_active_ports"
+)
+
+func problemOf(s *state.Snapshot, c *Config) *Problem {
+	switch {
+	case s == nil:
+		return &Problem{
+			Kind: ProblemNotListed, Health: Unknown,
+			Message: "The RDMA devices have not been listed yet.",
+			Action:  "Wait a few seconds after the start. If it persists, check the exporter's log.",
+		}
+	case s.DiscoveryError != "":
+		return &Problem{
+			Kind: ProblemDiscovery, Health: Critical,
+			Message: "The RDMA devices could not be listed: " + text.Clean(s.DiscoveryError),
+			Action: "Check that the exporter's user can read the list: `ls -l /sys/class/infiniband`. " +
+				"In a container, mount /sys of the host; if it is mounted elsewhere, set `--path.sysfs`. " +
+				"Until then the devices show their old state, and new ones are missing.",
+		}
+	case len(s.Devices) > 0:
+		return problemPorts(s, c.ActivePorts)
+	case s.Simulated():
+		return &Problem{
+			Kind: ProblemNoDevices, Health: Warning,
+			Message: "No simulated device was found.",
+			Action:  "Check whether `--device.include` and `--device.exclude` exclude all of them, and what `--simulated.profile` describes.",
+		}
+	default:
+		return &Problem{
+			Kind: ProblemNoDevices, Health: Warning,
+			Message: "No RDMA device was found.",
+			Action: "See what the host has: `ls /sys/class/infiniband` and `rdma link`. " +
+				"If nothing is listed, check that the adapter is there (`lspci`) and its driver loaded: `modprobe mlx5_ib`, or irdma, bnxt_re, efa and so on; `dmesg` says why the driver did not take the adapter. " +
+				"If the host has devices and the exporter runs in a container, mount /sys and /dev/infiniband of the host. " +
+				"If `rdma system show` says `netns exclusive`, move the device into the exporter's network namespace: `rdma dev set DEVICE netns NAME`. " +
+				"`--device.include` and `--device.exclude` may exclude all of them. " +
+				"To try the exporter without a device: `--provider=simulated`.",
+		}
+	}
+}
+
+func portsOf(s *state.Snapshot) (all, active int) {
+	for _, d := range s.Devices {
+		for _, p := range lastPorts(&d) {
+			all++
+			if isActive(p) {
+				active++
+			}
+		}
+	}
+	return all, active
+}
+
+func lastPorts(d *state.DeviceState) []state.Port {
+	if !d.Present || d.Last == nil || d.Last.Info == nil {
+		return nil
+	}
+	return d.Last.Info.Ports
+}
+
+func problemPorts(s *state.Snapshot, expected int) *Problem {
+	all, active := portsOf(s)
+	if active >= expected {
+		return nil
+	}
+	var without []string
+	for _, d := range s.Devices {
+		ports := lastPorts(&d)
+		if len(ports) == 0 {
+			without = append(without, fmt.Sprintf("the ports of %s are not known", word(d.Name)))
+		}
+		for _, p := range ports {
+			if !isActive(p) {
+				without = append(without, fmt.Sprintf("%s port %d is %s", word(d.Name), p.Number, word(p.State)))
+			}
+		}
+	}
+	message := fmt.Sprintf("%s expected, %d active of %s on %s", text.Plural(expected, "active port"),
+		active, text.Plural(all, "port"), text.Plural(len(s.Devices), "device"))
+	if len(without) > 0 {
+		message += ": " + text.Join(without, ", ", 32)
+	}
+	return &Problem{
+		Kind: ProblemPorts, Health: Critical, Message: message + ".",
+		Action: "Check `rdma link show`, and the cable, module and switch of the ports that are not active; `ls /sys/class/infiniband` and `dmesg` if a device is missing. If the host should have fewer, lower `--expect-active-ports`.",
+	}
+}

@@ -90,7 +90,7 @@ func (a *assessor) probes() {
 		return
 	}
 	a.add(observation{
-		kind: FindingProbeFailed, entry: caseOther, harm: HarmFailure, subject: word(other.Verb), run: true,
+		kind: FindingProbeFailed, entry: "other", harm: HarmFailure, subject: word(other.Verb), run: true,
 		message: fmt.Sprintf("Not all of the device could be probed: %s.", cmp.Or(prose(run.Error), prose(failureText(&other)))),
 	})
 }
@@ -115,7 +115,7 @@ func (a *assessor) probe(p *state.ProbeResult, failures []state.Failure) {
 	name := cmp.Or(word(p.Name), "unknown")
 	gist, evidence := failureTexts(failures)
 	o := observation{
-		kind: FindingProbeFailed, entry: caseOther, harm: HarmFailure, subject: name, size: float64(len(failures)), run: true,
+		kind: FindingProbeFailed, entry: "other", harm: HarmFailure, subject: name, size: float64(len(failures)), run: true,
 		message: fmt.Sprintf("The probe %s failed: %s.", name, gist), evidence: evidence, root: rootOf(&failures[0]),
 	}
 	noRoom := func(f state.Failure) bool { return f.Errno == "ENOMEM" || f.Errno == "EAGAIN" }
@@ -125,12 +125,12 @@ func (a *assessor) probe(p *state.ProbeResult, failures []state.Failure) {
 	}
 	switch limit := slices.IndexFunc(failures, func(f state.Failure) bool { return f.Memlock != nil }); {
 	case limit >= 0:
-		o.entry, o.harm, o.root = caseMemlock, HarmFailure, rootMemlock
+		o.entry, o.harm, o.root = "memlock", HarmFailure, rootMemlock
 		o.message += memlockText(*failures[limit].Memlock)
 	case slices.ContainsFunc(failures, noRoom):
-		o.entry = caseNoRoom
+		o.entry = "no_room"
 	case !slices.ContainsFunc(failures, long):
-		o.entry = caseShort
+		o.entry = "less_than_asked"
 	}
 	a.add(o)
 }
@@ -188,7 +188,7 @@ func (a *assessor) emptyMessages(p *state.Probe) {
 			message += memlockText(*s.Memlock)
 		}
 		a.add(observation{
-			kind: FindingProbeFailed, entry: caseEmpty, severity: SeverityWarning,
+			kind: FindingProbeFailed, entry: "empty_messages", severity: SeverityWarning,
 			subject: cmp.Or(word(p.Name), "unknown") + " message", message: message, run: true, root: root,
 		})
 		return
@@ -199,7 +199,7 @@ func memlockText(limit int64) string {
 	return fmt.Sprintf(" The exporter's processes may lock %s (RLIMIT_MEMLOCK).", text.Bytes(max(limit, 0)))
 }
 
-// failureText describes one failure. The message usually names the verb and the errno.
+// The message usually names the verb and the errno.
 func failureText(f *state.Failure) string {
 	parts := []string{prose(f.Subject.String())}
 	for _, w := range []string{f.Verb, f.Errno} {
@@ -219,7 +219,152 @@ func (a *assessor) unexplained() {
 		return
 	}
 	a.add(observation{
-		kind: FindingProbeFailed, entry: caseOther, harm: HarmFailure, subject: "the probes", run: true,
+		kind: FindingProbeFailed, entry: "other", harm: HarmFailure, subject: "the probes", run: true,
 		message: fmt.Sprintf("The last probe run failed: %s.", reason(run.Error)),
 	})
+}
+
+func (a *assessor) registrations(p *state.Probe) {
+	for _, by := range state.AllRefusedBy() {
+		var kinds []string
+		var first *state.Registration
+		for i := range p.Registrations {
+			if r := &p.Registrations[i]; r.Result == state.MemoryRefused && refuser(r) == by {
+				kinds = append(kinds, word(string(r.Memory)))
+				first = cmp.Or(first, r)
+			}
+		}
+		// The exporter's own limit says little about programs, unless it allows nothing.
+		if first == nil || by == state.RefusedByMemlock && first.Memory != state.MemoryPage {
+			continue
+		}
+		o := observation{
+			kind: FindingProbeFailed, entry: "registration_" + string(by), harm: HarmFailure, severity: SeverityCritical,
+			subject: "memory", run: true, root: rootOfMemory(first),
+			message: fmt.Sprintf("Memory could not be registered (%s): %s.", text.Join(kinds, ", ", maxFew), reason(first.Detail)),
+		}
+		if by == state.RefusedByMemlock {
+			o.harm, o.severity = HarmDegradation, SeverityWarning
+		}
+		a.add(o)
+	}
+}
+
+func rootOfMemory(r *state.Registration) string {
+	if refuser(r) == state.RefusedByMemlock {
+		return rootMemlock
+	}
+	return rootOf(&state.Failure{Verb: "ibv_reg_mr", Errno: r.Errno})
+}
+
+func (a *assessor) rootOfPage() string {
+	for _, p := range a.last.Probes {
+		for _, r := range p.Registrations {
+			if r.Memory == state.MemoryPage && r.Result == state.MemoryRefused {
+				return rootOfMemory(&r)
+			}
+		}
+	}
+	return ""
+}
+
+// refuser returns what refused memory. An unknown cause counts as the device.
+func refuser(r *state.Registration) state.RefusedBy {
+	if slices.Contains(state.AllRefusedBy(), r.By) {
+		return r.By
+	}
+	return state.RefusedByDevice
+}
+
+func registered(p *state.Probe, f *state.Failure) bool {
+	return f.Errno != "" && slices.ContainsFunc(p.Registrations, func(r state.Registration) bool {
+		return r.Result == state.MemoryRefused && string(r.Memory) == f.Subject.Object && r.Errno == f.Errno
+	})
+}
+
+// notification adds one finding for each failure mode of events and completions. A vector that failed in the last full
+// run counts as failing until a full run has measured it again.
+func (a *assessor) notification() {
+	type measurement struct {
+		state.Latency
+		run *state.Run
+	}
+	var measurements []measurement
+	for _, run := range slices.Compact([]*state.Run{a.last, cmp.Or(a.state.Full, a.last)}) {
+		for _, p := range run.Probes {
+			for _, l := range p.Latencies {
+				measurements = append(measurements, measurement{l, run})
+			}
+		}
+	}
+	for _, w := range []struct {
+		entry, subject, thing, mode string
+		count                       func(*state.Latency) int
+	}{
+		{"missed", "missed events", "completion", "whose event missed the deadline", func(l *state.Latency) int { return l.Missed }},
+		{"misdirected", "misdirected events", "event", "on a wrong channel or for a wrong queue", func(l *state.Latency) int { return l.Misdirected }},
+		{"missing", "missing completions", "completion", "that missed the deadline", func(l *state.Latency) int { return l.Missing }},
+		{"spurious", "spurious events", "event", "without a completion", func(l *state.Latency) int { return l.Spurious }},
+		{"unsuccessful", "unsuccessful completions", "completion", "with a wrong status", func(l *state.Latency) int { return len(l.Unsuccessful) }},
+	} {
+		var all int64
+		var where []string
+		for _, m := range measurements {
+			n, now := w.count(&m.Latency), m.run == a.last
+			if n <= 0 {
+				continue
+			}
+			all = sum(all, int64(n))
+			a.wrongNow = a.wrongNow || now
+			line := fmt.Sprintf("%s %s on port %d, vector %d: %d", word(string(m.Path)), word(string(m.Mode)), m.Port, m.Vector, n)
+			if w.entry == "unsuccessful" {
+				line += " (" + statuses(m.Unsuccessful) + ")"
+			}
+			line += fmt.Sprintf(", while %s succeeded", text.Plural(m.Count, "sample"))
+			if !now {
+				line += ", last measured at " + text.Moment(m.run.Started)
+			}
+			where = append(where, line)
+		}
+		if all == 0 {
+			continue
+		}
+		a.add(observation{
+			kind: FindingNotification, entry: w.entry, subject: w.subject, size: float64(all), run: true,
+			message: text.Plural(all, w.thing) + " " + w.mode + ". Where: " + text.Join(where, "; ", maxFew) + ".",
+		})
+	}
+}
+
+func statuses(all []string) string {
+	var texts []string
+	for _, s := range slices.Compact(slices.Sorted(slices.Values(all))) {
+		texts = append(texts, word(s))
+	}
+	return text.Join(texts, ", ", maxFew)
+}
+
+func (a *assessor) slowVectors() {
+	vectors := a.state.Vectors()
+	slow := state.SlowVectors(vectors)
+	var numbers, texts []string
+	for _, v := range vectors {
+		if !slices.Contains(slow, v.Vector) {
+			continue
+		}
+		numbers = append(numbers, fmt.Sprint(v.Vector))
+		line := fmt.Sprintf("vector %d takes %s in the median and %s at the 99th percentile", v.Vector, text.Duration(v.P50), text.Duration(v.P99))
+		if len(texts) < maxFew {
+			usual := state.UsualLatency(vectors, v.Path, v.Port)
+			line += fmt.Sprintf(", against the usual %s (%s on port %d, measured at %s)", text.Duration(usual), word(string(v.Path)), v.Port, text.Moment(a.state.Full.Started))
+		}
+		texts = append(texts, line)
+	}
+	if n := len(numbers); n > 0 {
+		a.add(observation{
+			kind: FindingSlowVector, size: float64(n),
+			subject: text.Either(n, "vector ", "vectors ") + text.Join(numbers, ", ", maxFew),
+			message: fmt.Sprintf("%d of %s measured are slow: %s.", n, text.Plural(len(vectors), "completion vector"), text.Join(texts, "; ", maxFew)),
+		})
+	}
 }

@@ -101,7 +101,7 @@ func (a *assessor) lastInventory() {
 		message += ". The objects on the device are not known."
 	}
 	a.add(observation{
-		kind: FindingIncomplete, entry: caseRun, subject: "the inventory", message: message,
+		kind: FindingIncomplete, entry: "run", subject: "the inventory", message: message,
 		run: last.Outcome == state.OutcomeTimeout, root: rootInventory,
 	})
 }
