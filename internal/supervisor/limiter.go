@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"sync"
 
 	"golang.org/x/sync/semaphore"
 )
@@ -14,10 +15,12 @@ type limiter struct {
 	slots *semaphore.Weighted
 	// suspect is held in addition to a slot by a suspect device.
 	suspect *semaphore.Weighted
+	// running are the goroutines of the supervisor.
+	running *sync.WaitGroup
 }
 
-func newLimiter(n int) *limiter {
-	return &limiter{slots: semaphore.NewWeighted(int64(n)), suspect: semaphore.NewWeighted(1)}
+func newLimiter(n int, running *sync.WaitGroup) *limiter {
+	return &limiter{slots: semaphore.NewWeighted(int64(n)), suspect: semaphore.NewWeighted(1), running: running}
 }
 
 // ticket is a place in the queue for the slot that all suspect devices share. It stays valid
@@ -31,7 +34,7 @@ type ticket struct {
 func (l *limiter) queue(ctx context.Context) *ticket {
 	ctx, cancel := context.WithCancel(ctx)
 	called := make(chan struct{})
-	go func() {
+	l.running.Go(func() {
 		defer cancel()
 		if l.suspect.Acquire(ctx, 1) != nil {
 			return
@@ -39,7 +42,7 @@ func (l *limiter) queue(ctx context.Context) *ticket {
 		close(called)
 		<-ctx.Done()
 		l.suspect.Release(1)
-	}()
+	})
 	return &ticket{called, cancel}
 }
 

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 )
@@ -11,7 +12,7 @@ import (
 // that no slot is lost.
 func TestLimiterIsFair(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		l := newLimiter(1)
+		l := newLimiter(1, new(sync.WaitGroup))
 		for range 2 {
 			release, err := l.acquireAs(t.Context(), false)
 			if err != nil {
@@ -52,7 +53,7 @@ func TestLimiterIsFair(t *testing.T) {
 // is not lost.
 func TestTickets(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		l := newLimiter(2)
+		l := newLimiter(2, new(sync.WaitGroup))
 		came := func(all ...*ticket) (n int) {
 			synctest.Wait()
 			for _, one := range all {

@@ -92,14 +92,13 @@ func New(cfg Config) (*Supervisor, error) {
 		cfg:         cfg,
 		launch:      launch,
 		random:      rand.Float64,
-		runs:        newLimiter(cfg.Concurrency),
-		inventories: newLimiter(inventoryConcurrency),
 		linkChanged: make(chan struct{}, 1),
 		leftovers:   make(map[leftoverKey]*leftover),
 		links:       make(map[string]state.LinkHistory),
 		workers:     make(map[string]*worker),
 		awaited:     make(map[string]bool),
 	}
+	s.runs, s.inventories = newLimiter(cfg.Concurrency, &s.running), newLimiter(inventoryConcurrency, &s.running)
 	maps.Copy(s.links, cfg.Links)
 	s.publish()
 	return s, nil
