@@ -405,7 +405,7 @@ func TestProbesBetweenChildrenOfContracts(t *testing.T) {
 }
 
 // TestHungDevicesStarveNoContracts verifies that, however many devices hang, a device whose
-// contract run hung once completes it, and that the hung ones each get slots.
+// contract run hung once completes it, its probes do not wait for that, and the hung ones each get slots.
 func TestHungDevicesStarveNoContracts(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -437,7 +437,7 @@ func TestHungDevicesStarveNoContracts(t *testing.T) {
 			b.after(tt.within)
 			wantEqual(t, "the contract run", outcomes(b.sink.runs(contractsOf("shaky"))), []state.Outcome{state.OutcomeTimeout, state.OutcomeOK})
 			starts := b.kids.startsOf("shaky")
-			for i := 4; i < len(starts); i++ {
+			for i := 2; i < len(starts); i++ {
 				// A probe waits for its own contract run, and for those that hang for the first time.
 				if d := starts[i] - starts[i-1]; d > tt.interval+tt.timeout+time.Second {
 					t.Errorf("run %d on the shaky device started %v after the one before", i, d)

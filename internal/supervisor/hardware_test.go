@@ -313,33 +313,38 @@ func TestHardwareDrops(t *testing.T) {
 	}
 }
 
-// TestHardwareOfVanished verifies that nothing of a device is observed after it was forgotten.
-func TestHardwareOfVanished(t *testing.T) {
+// TestVanishedIsForgotten verifies that a device that vanishes during a reading and an inventory is
+// forgotten once, after which nothing of it is observed, and that another of its name starts without
+// leak candidates.
+func TestVanishedIsForgotten(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		b := newHardwareBench(t, func(devices []string, n int) script {
-			s := allOf(devices, n)
-			s.takes = 4 * time.Second
-			return s
-		}, func(c *Config) { c.Discovery = time.Second }, "a", "b")
-		b.after(17 * time.Second)
-		b.host(nil, "b")
+		left := []state.Leftover{{Context: state.Context{Index: 1, ID: 100}, Type: "qp", Objects: 1}}
+		b := benchOf(t, children{
+			next:      func(_ string, n int) script { return opening(scriptOK(time.Second), uint32(100+n)) },
+			inventory: always(inventorying(5*time.Second, state.Inventory{Leftover: left})),
+			hardware: func(devices []string, n int) script {
+				s := allOf(devices, n)
+				s.takes = 4 * time.Second
+				return s
+			},
+		}, func(c *Config) { c.Discovery = time.Second }, "a")
+		b.after(62 * time.Second)
+		b.host(nil)
 		b.after(10 * time.Second)
-		b.host(nil, "a", "b")
+		wantEqual(t, "devices", names(b.Snapshot()), []string(nil))
+		before := len(b.kids.startsOf(inventoryOf("a")))
+		b.host(nil, "a")
 		b.after(2 * time.Second)
 		if h := stateOf(t, b.Snapshot(), "a").Hardware; h != nil {
-			t.Errorf("of the new one is known %+v", h)
+			t.Errorf("of the hardware of the new one is known %+v", h)
 		}
 		b.after(10 * time.Second)
-		if h := b.hardware("a"); h.Latest == nil {
-			t.Errorf("%+v", h)
+		if r := stateOf(t, b.Snapshot(), "a").Resources; b.hardware("a").Latest == nil || r == nil || r.Last == nil {
+			t.Errorf("hardware %+v, resources %+v of the new one", b.hardware("a"), r)
 		}
-		var of []string
-		for _, event := range b.sink.told() {
-			if strings.HasPrefix(event, hardwareOf("a")) || event == "a forgotten" {
-				of = append(of, event)
-			}
-		}
-		wantEqual(t, "told", of, []string{"hardware of a ok", "a forgotten", "hardware of a ok"})
+		wantEqual(t, "leak candidates of the new one", b.lookedFor(before), []uint32(nil))
+		_, after, _ := strings.Cut(strings.Join(b.sink.told(), ", "), "a forgotten, ")
+		wantEqual(t, "told of the new one", after, "a ok, inventory of a ok, hardware of a ok")
 	})
 }
 

@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -246,36 +245,6 @@ func TestInventoryStuckOfVanished(t *testing.T) {
 		if r.Stuck != nil || r.Last == nil || r.Last.Outcome != state.OutcomeOK {
 			t.Errorf("resources %+v after the end of the child", r)
 		}
-	})
-}
-
-// TestInventoryOfVanished verifies that a vanished device is forgotten once, and another of its
-// name starts without leak candidates.
-func TestInventoryOfVanished(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		next := func(_ string, n int) script { return opening(scriptOK(time.Second), uint32(100+n)) }
-		inventory := func(_ string, n int) script {
-			left := state.Inventory{Leftover: []state.Leftover{{Context: state.Context{Index: 1, ID: 100}, Type: "qp", Objects: 1}}}
-			return inventorying(5*time.Second, left)
-		}
-		b := newInventoryBench(t, next, inventory, nil, "a")
-		b.after(62 * time.Second)
-		b.host(nil)
-		b.after(10 * time.Second)
-		if got := names(b.Snapshot()); len(got) != 0 {
-			t.Errorf("devices %v after a vanished", got)
-		}
-		events := b.sink.told()
-		if len(events) == 0 || events[len(events)-1] != "a forgotten" || strings.Count(strings.Join(events, "\n"), "forgotten") != 1 {
-			t.Errorf("the sink was told %v, want a forgotten once, at last", events)
-		}
-		before := len(b.kids.startsOf(inventoryOf("a")))
-		b.host(nil, "a")
-		b.after(10 * time.Second)
-		if r := stateOf(t, b.Snapshot(), "a").Resources; r == nil || r.Last == nil {
-			t.Errorf("resources %+v of the new device", r)
-		}
-		wantEqual(t, "looked for on the new device", b.lookedFor(before), []uint32(nil))
 	})
 }
 

@@ -17,48 +17,42 @@ import (
 // step is a reading of a port.
 type step func(l *link, at time.Time)
 
-// reading returns a complete reading of an Ethernet port, changed by the functions.
-func reading(active bool, carrier []uint64, change ...func(p *state.HardwarePort)) step {
+// reading returns a reading of an Ethernet port, with a count unless carrier is empty. It was given up
+// unless it is whole. The function may be nil.
+func reading(active, whole bool, carrier []uint64, change func(p *state.HardwarePort)) step {
 	return func(l *link, at time.Time) {
 		p := state.HardwarePort{Number: 1, LinkLayer: "Ethernet", Ifindex: 3, State: word(active)}
 		if carrier != nil {
 			p.CarrierChanges = &carrier[0]
 		}
-		for _, c := range change {
-			c(&p)
+		if change != nil {
+			change(&p)
 		}
-		l.read(&p, true, at)
+		l.read(&p, whole, at)
 	}
 }
 
-func port(active bool, carrier ...uint64) step { return reading(active, carrier) }
+func port(active bool, carrier ...uint64) step { return reading(active, true, carrier, nil) }
 
-// other is a reading of the port with another network device, reused of one with the same number.
+// other is a reading of the port with another network device, reused of one with the same number, and
+// bonded while its network device is a bond, or a part of one.
 func other(active bool, carrier ...uint64) step {
-	return reading(active, carrier, func(p *state.HardwarePort) { p.Ifindex = 4 })
+	return reading(active, true, carrier, func(p *state.HardwarePort) { p.Ifindex = 4 })
 }
 
 func reused(active bool, carrier ...uint64) step {
-	return reading(active, carrier, func(p *state.HardwarePort) { p.Netdev = "eth9" })
+	return reading(active, true, carrier, func(p *state.HardwarePort) { p.Netdev = "eth9" })
 }
 
-// bonded is a reading of the port while its network device is a bond, or a part of one.
 func bonded(active bool, ifindex int, carrier ...uint64) step {
-	return reading(active, carrier, func(p *state.HardwarePort) { p.Ifindex, p.Bond = ifindex, "bond0" })
+	return reading(active, true, carrier, func(p *state.HardwarePort) { p.Ifindex, p.Bond = ifindex, "bond0" })
 }
 
-// unread is a reading of the port in which nothing could be read.
+// unread is a reading of the port in which nothing could be read, and cut one that was given up.
 func unread(l *link, at time.Time) { l.read(&state.HardwarePort{Number: 1}, true, at) }
 
-// cut is a reading of the port that was given up.
 func cut(active bool, ifindex int, carrier ...uint64) step {
-	return func(l *link, at time.Time) {
-		p := state.HardwarePort{Number: 1, LinkLayer: "Ethernet", Ifindex: ifindex, State: word(active)}
-		if carrier != nil {
-			p.CarrierChanges = &carrier[0]
-		}
-		l.read(&p, false, at)
-	}
+	return reading(active, false, carrier, func(p *state.HardwarePort) { p.Ifindex = ifindex })
 }
 
 func word(active bool) string {

@@ -225,57 +225,55 @@ func TestRunsFollowInterval(t *testing.T) {
 	})
 }
 
+// TestBackoffAndRecovery verifies that pauses grow while a device fails, also if no child starts, that it
+// is warned of once, and that what was known of the device stays known.
 func TestBackoffAndRecovery(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		next := func(_ string, n int) script {
-			switch {
-			case n == 0:
-				return scriptHang()
-			case n < 5:
-				return scriptFail()
-			default:
-				return scriptOK(0)
+	t.Parallel()
+	f := state.OutcomeFailed
+	for name, bad := range map[string][]state.Outcome{
+		"fails":        {state.OutcomeTimeout, f, f, f, f},
+		"never starts": slices.Repeat([]state.Outcome{state.OutcomeCrashed}, 5),
+	} {
+		subtest(t, name, func(t *testing.T) {
+			next := func(_ string, n int) script {
+				switch {
+				case n == 1:
+					return scriptHang()
+				case n > 1 && n < 6:
+					return scriptFail()
+				default:
+					return scriptOK(0)
+				}
 			}
-		}
-		b := newBench(t, next, func(c *Config) { c.Backoff = 7 * time.Minute }, "a")
-		b.after(40 * time.Minute)
-		starts := b.kids.startsOf("a")
-		var pauses []time.Duration
-		for i, end := range b.kids.endsOf("a") {
-			if i+1 < len(starts) && i < 7 {
-				pauses = append(pauses, starts[i+1]-end)
+			b := newBench(t, next, func(c *Config) { c.Backoff = 7 * time.Minute }, "a")
+			if name == "never starts" {
+				started := 0
+				b.kids.next = always(scriptOK(0))
+				b.launch = func(c Command, out io.WriteCloser) process {
+					if started++; started > 1 && started < 7 {
+						return notStarted(out, "no more processes")
+					}
+					return b.kids.launch(c, out)
+				}
 			}
-		}
-		m := time.Minute
-		wantEqual(t, "pauses", pauses, []time.Duration{2 * m, 4 * m, 7 * m, 7 * m, 7 * m, m, m})
-		var outcomes []state.Outcome
-		for _, r := range b.sink.runs("a")[:6] {
-			outcomes = append(outcomes, r.Outcome)
-		}
-		f := state.OutcomeFailed
-		wantEqual(t, "outcomes", outcomes, []state.Outcome{state.OutcomeTimeout, f, f, f, f, state.OutcomeOK})
-		wantEqual(t, "failures", stateOf(t, b.Snapshot(), "a").Failures, 0)
-	})
-}
-
-func TestStateOfFailingDevice(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		b := newBench(t, func(_ string, n int) script {
-			if n == 0 {
-				return scriptOK(0)
+			a := stateOf(t, b.after(20*time.Minute), "a")
+			runs := b.sink.runs("a")
+			if a.Info == nil || a.Last.Info != nil || !a.LastSuccess.Equal(runs[0].Started) || a.Failures != len(runs)-1 || a.Failures < 2 {
+				t.Errorf("state %+v after %d runs", a, len(runs))
 			}
-			return scriptHang()
-		}, nil, "a")
-		snap := b.after(30 * time.Minute)
-		a := stateOf(t, snap, "a")
-		runs := b.sink.runs("a")
-		if a.Info == nil || a.Last.Info != nil || !a.LastSuccess.Equal(runs[0].Started) || a.Failures != len(runs)-1 || a.Failures < 2 {
-			t.Errorf("state %+v after %d runs", a, len(runs))
-		}
-		if a.Last.Verb != "ibv_destroy_cq" || a.Last.Duration != 10*time.Second || a.Last.Error != "timed out after 10s in ibv_destroy_cq" {
-			t.Errorf("run %+v", a.Last)
-		}
-	})
+			wantEqual(t, "warnings, one an outcome", b.logs("Run on device failed"), len(slices.Compact(slices.Clone(bad))))
+			b.after(20 * time.Minute)
+			runs = b.sink.runs("a")
+			var pauses []time.Duration
+			for i, run := range runs[1:9] {
+				pauses = append(pauses, run.Started.Sub(runs[i].Started)-runs[i].Duration)
+			}
+			m := time.Minute
+			wantEqual(t, "pauses", pauses, []time.Duration{m, 2 * m, 4 * m, 7 * m, 7 * m, 7 * m, m, m})
+			wantEqual(t, "outcomes", outcomes(runs[1:7]), append(bad, state.OutcomeOK))
+			wantEqual(t, "failures", stateOf(t, b.Snapshot(), "a").Failures, 0)
+		})
+	}
 }
 
 // TestHungDevicesDelayNobody verifies that devices that hang leave all slots but one to the
@@ -411,33 +409,26 @@ func TestDevicesComeAndGo(t *testing.T) {
 	})
 }
 
-func TestVanishedWhileProbed(t *testing.T) {
+// TestVanishedWhileBusy verifies that a device that vanishes is forgotten at once, whether it waits for a
+// slot or is probed.
+func TestVanishedWhileBusy(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		b := newBench(t, always(scriptHang()), func(c *Config) { c.Timeout = time.Hour }, "a")
-		b.start()
-		b.host(nil)
-		if snap := b.after(5 * time.Second); len(snap.Devices) != 0 || !snap.Ready {
-			t.Errorf("snapshot %+v", snap)
-		}
-		wantEqual(t, "told", b.sink.told(), []string{"a forgotten"})
-		wantEqual(t, "kills", b.kids.kills["a"], 1)
-		b.end()
-		wantEqual(t, "told", b.sink.told(), []string{"a forgotten"})
-	})
-}
-
-func TestVanishedWhileWaitingForItsTurn(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		b := newBench(t, always(scriptHang()), func(c *Config) {
-			c.Timeout = time.Hour
-			c.Concurrency = 1
-		}, "a", "b", "c")
+		b := newBench(t, always(scriptHang()), func(c *Config) { c.Timeout, c.Concurrency = time.Hour, 1 }, "a", "b", "c")
 		b.start()
 		busy := b.kids.order[0]
 		b.host(nil, busy)
 		b.after(5 * time.Second)
 		wantEqual(t, "forgotten", len(b.sink.told()), 2)
 		wantEqual(t, "devices", names(b.Snapshot()), []string{busy})
+		b.host(nil)
+		if snap := b.after(5 * time.Second); len(snap.Devices) != 0 || !snap.Ready {
+			t.Errorf("snapshot %+v", snap)
+		}
+		wantEqual(t, "kills", b.kids.kills, map[string]int{busy: 1})
+		b.end()
+		if told := b.sink.told(); len(told) != 3 || told[2] != busy+" forgotten" {
+			t.Errorf("told %q", told)
+		}
 	})
 }
 
