@@ -107,16 +107,9 @@ func registrations() state.Probe {
 
 // asked returns the requested sizes of run.
 func asked() state.Probe {
-	var p state.Probe
-	for i, profile := range []string{"small", "medium", "large"} {
-		n := int64(16) << (2 * i)
-		p.CQs = append(p.CQs, state.CQSize{Profile: profile, Requested: n})
-		p.SRQs = append(p.SRQs, state.SRQSize{Profile: profile, Requested: state.SRQAttr{WorkRequests: n, ScatterGather: 1}})
-		p.QPs = append(p.QPs, state.QPSize{Profile: profile, Requested: state.QPCap{
-			SendWorkRequests: n, RecvWorkRequests: n, SendScatterGather: 1, RecvScatterGather: 1, InlineBytes: 64,
-		}})
-	}
-	return p
+	p := run("").Probes
+	qps := slices.DeleteFunc(p[3].QPs, func(q state.QPSize) bool { return q.Type != "rc" })
+	return state.Probe{CQs: p[0].CQs, SRQs: p[2].SRQs, QPs: qps}
 }
 
 // notification measures vectors 0 to 3 of port 1. Port 2 is down.

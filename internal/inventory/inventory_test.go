@@ -646,22 +646,19 @@ func (w writing) Write(b []byte) (int, error) { return w(b) }
 // TestErrors verifies that a missing device is an error.
 func TestErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
+		device string
 		tables tables
 		want   string
 	}{
-		"devices":  {tables{devicesErr: syscall.EPERM}, "list the devices: operation not permitted"},
-		"summary":  {tables{summaryErr: syscall.ENODEV}, "count the objects: no such device"},
-		"vanished": {tables{fails: always(restrack.PD, syscall.ENODEV)}, "read the table of pd: no such device"},
+		"devices":  {"rxe0", tables{devicesErr: syscall.EPERM}, "list the devices: operation not permitted"},
+		"another":  {"mlx5_9", tables{}, "find the device: no such device"},
+		"summary":  {"rxe0", tables{summaryErr: syscall.ENODEV}, "count the objects: no such device"},
+		"vanished": {"rxe0", tables{fails: always(restrack.PD, syscall.ENODEV)}, "read the table of pd: no such device"},
 	} {
-		run := take(t, &tc.tables, new(people), nil)
+		run := take(t, &tc.tables, new(people), func(o *inventory.Options) { o.Device = tc.device })
 		if counted := name == "vanished"; run.Error != tc.want || (run.Inventory != nil) != counted {
 			t.Errorf("%s: error %q, want %q; inventory %v", name, run.Error, tc.want, run.Inventory)
 		}
-	}
-	other := func(o *inventory.Options) { o.Device = "mlx5_9" }
-	run := take(t, new(tables), new(people), other)
-	if run.Error != "find the device: no such device" || run.Inventory != nil {
-		t.Errorf("another device: error %q, inventory %v", run.Error, run.Inventory)
 	}
 }
 

@@ -77,6 +77,19 @@ func TestNotificationPlan(t *testing.T) {
 			skips: "message: not_permitted",
 		},
 		{
+			name: "time for none", device: "like: sim_rxe0, latency: {ibv_create_cq: 30ms}",
+			config: func(c *probe.NotificationConfig) { c.Budget = 10 * time.Millisecond },
+			skips: "loopback any: budget, loopback solicited: budget, loopback poll: budget, " +
+				"flush any: budget, flush solicited: budget, flush poll: budget",
+			status: state.StatusSkipped,
+		},
+		{
+			name: "time for some", device: "like: sim_rxe0, latency: {ibv_create_cq: 20ms}",
+			config: func(c *probe.NotificationConfig) { c.Budget = 200 * time.Millisecond },
+			taken:  "loopback any 1/0, loopback any 1/1, loopback solicited 1/0, loopback poll 1/0",
+			skips:  "flush any: budget, flush solicited: budget, flush poll: budget",
+		},
+		{
 			name: "errors are not solicited", device: "like: sim_rxe0, violate: [notify_solicited_delivers_errors]",
 			taken: "loopback any 1/0, loopback any 1/1, loopback solicited 1/0, loopback poll 1/0, flush any 1/0, flush poll 1/0",
 			skips: "flush solicited: not_supported",
@@ -131,36 +144,6 @@ func TestNotificationSamplesFit(t *testing.T) {
 	}
 }
 
-// TestNotificationBudget verifies that a measurement without time is skipped.
-func TestNotificationBudget(t *testing.T) {
-	const all = "loopback any: budget, loopback solicited: budget, loopback poll: budget, flush any: budget, flush solicited: budget, flush poll: budget"
-	for _, tc := range []struct {
-		name, device string
-		budget       time.Duration
-		atLeast      int // measurements
-		status       state.Status
-		skips        string // the end of them
-	}{
-		{"none for any", "like: sim_rxe0, latency: {ibv_create_cq: 30ms}", 10 * time.Millisecond, 0, state.StatusSkipped, all},
-		{"for some", "like: sim_rxe0, latency: {ibv_create_cq: 20ms}", 200 * time.Millisecond, 1, state.StatusOK, "flush poll: budget"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			c := quick()
-			c.Notification.Budget = tc.budget
-			p := measure(t, tc.device, c)
-			if p.Status != tc.status || len(p.Failures) > 0 {
-				t.Errorf("status %s: %v", p.Status, p.Failures)
-			}
-			if got := skips(p.Skips); !strings.HasSuffix(got, tc.skips) {
-				t.Errorf("skips %q, want %q", got, tc.skips)
-			}
-			if len(p.Latencies) < tc.atLeast || tc.atLeast == 0 && len(p.Latencies) > 0 {
-				t.Errorf("taken: %s", taken(p.Latencies))
-			}
-		})
-	}
-}
-
 // counts are those of measurements, added up.
 type counts struct{ missed, spurious, misdirected, missing, unsuccessful int }
 
@@ -180,6 +163,7 @@ func TestNotificationFaults(t *testing.T) {
 		want    counts // in each of them; -1 for any number but 0
 		stopped verbs.Stop
 		message string // in part
+		order   string // of the measurements: those that may wait in vain come last
 	}{
 		{
 			name: "every event dropped", faults: "{fault: drop_event}",
@@ -189,6 +173,7 @@ func TestNotificationFaults(t *testing.T) {
 		{
 			name: "first event dropped", faults: "{fault: drop_event, times: 1}", where: "loopback any 1/0",
 			want: counts{missed: 1}, stopped: verbs.StopMissed, message: "no event came within 30ms for 1 completion",
+			order: "loopback any 1/0, loopback solicited 1/0, loopback poll 1/0, flush any 1/0, flush solicited 1/0, flush poll 1/0, loopback any 1/1",
 		},
 		{
 			name: "event in a batch dropped", faults: "{fault: drop_event, after: 9, times: 1}", where: "loopback any 1/0",
@@ -214,6 +199,7 @@ func TestNotificationFaults(t *testing.T) {
 		{
 			name: "receipt lost", faults: "{fault: lose_completion, times: 1}", where: "loopback any 1/0",
 			want: counts{spurious: 1, missing: 1}, stopped: verbs.StopMissing, message: "1 completion had not come within 30ms, while 0 samples went well",
+			order: "loopback any 1/0, flush any 1/0, flush solicited 1/0, flush poll 1/0, loopback any 1/1, loopback solicited 1/0, loopback poll 1/0",
 		},
 		{
 			name: "completion of the sender lost", faults: "{fault: lose_completion, after: 1, times: 1}", where: "loopback any 1/0",
@@ -251,6 +237,9 @@ func TestNotificationFaults(t *testing.T) {
 			if !strings.Contains(failed, tc.message) {
 				t.Errorf("failures %q, want %q", failed, tc.message)
 			}
+			if got := taken(p.Latencies); tc.order != "" && got != tc.order {
+				t.Errorf("taken:\n%s, want\n%s", got, tc.order)
+			}
 			touched := 0
 			for _, l := range p.Latencies {
 				name := latency(l)
@@ -276,28 +265,6 @@ func TestNotificationFaults(t *testing.T) {
 			}
 			if touched == 0 {
 				t.Errorf("%s is not among %s", tc.where, taken(p.Latencies))
-			}
-		})
-	}
-}
-
-// TestNotificationPostponed verifies that measurements that may wait in vain come last.
-func TestNotificationPostponed(t *testing.T) {
-	for _, tc := range []struct{ name, faults, want string }{
-		{
-			"events", "{fault: drop_event, times: 1}",
-			"loopback any 1/0, loopback solicited 1/0, loopback poll 1/0, flush any 1/0, flush solicited 1/0, flush poll 1/0, loopback any 1/1",
-		},
-		{
-			"completions", "{fault: lose_completion, times: 1}",
-			"loopback any 1/0, flush any 1/0, flush solicited 1/0, flush poll 1/0, loopback any 1/1, loopback solicited 1/0, loopback poll 1/0",
-		},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			c := quick()
-			c.Notification.Deadline = 20 * time.Millisecond
-			if got := taken(measure(t, "like: sim_rxe0, completion_faults: ["+tc.faults+"]", c).Latencies); got != tc.want {
-				t.Errorf("taken:\n%s, want\n%s", got, tc.want)
 			}
 		})
 	}
