@@ -90,19 +90,12 @@ func TestKinds(t *testing.T) {
 		want[fmt.Sprintf(`rdma_%s_runs_total{device="rxe0",outcome="timeout"}`, kind)] = n[1]
 		want[fmt.Sprintf(`rdma_%s_runs_total{device="rxe0",outcome="failed"}`, kind)] = ""
 	}
-	// A run without a kind is a probe run; one of an unknown kind is none.
-	runs := []*state.Run{of("", state.OutcomeTimeout), of("census", state.OutcomeOK)}
+	// A run without a kind is a probe run; one of an unknown kind is none, nor is a contract run that was put off.
+	runs := []*state.Run{of("", state.OutcomeTimeout), of("census", state.OutcomeOK), {
+		Kind: state.KindContract, Device: "rxe0", Outcome: state.OutcomeOK, Reduced: &state.Reduced{Reason: state.ReducedBusy, Detail: "x"},
+	}}
 	for _, kind := range []state.Kind{state.KindProbe, state.KindContract, state.KindInventory, state.KindHardware} {
 		runs = append(runs, of(kind, state.OutcomeOK), of(kind, state.OutcomeTimeout))
 	}
 	compare(t, values(t, collectorOf(nil, runs...)), want)
-}
-
-// TestReducedContract verifies that a contract run that was put off does not count.
-func TestReducedContract(t *testing.T) {
-	t.Parallel()
-	run := contractRun("rxe0")
-	reduced := *run
-	reduced.Reduced = &state.Reduced{Reason: state.ReducedBusy, Detail: "x"}
-	compare(t, values(t, collectorOf(nil, &reduced, run, &reduced)), map[string]string{`rdma_contract_runs_total{device="rxe0",outcome="ok"}`: "1"})
 }

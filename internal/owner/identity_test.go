@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -115,8 +116,10 @@ func TestMissingRights(t *testing.T) {
 	for pid := range 6 {
 		h.process(pid+1, map[string]string{"comm": "x\n", "status": status, "limits": limits, "cgroup": "0::/a\n"})
 	}
+	h.write(filepath.Join(h.cgroup, "cgroup.controllers"), "rdma\n")
+	h.controller("a", "a hca_handle=1\n", "a hca_handle=1\n")
 	for _, path := range []string{
-		h.file(1, "comm"), h.file(2, "cgroup"), h.file(3, "comm"), h.file(3, "cgroup"),
+		filepath.Join(h.cgroup, "a/rdma.max"), h.file(1, "comm"), h.file(2, "cgroup"), h.file(3, "comm"), h.file(3, "cgroup"),
 		h.file(4, ""), h.file(5, "status"), h.file(6, "limits"),
 	} {
 		if err := os.Chmod(path, 0); err != nil {
@@ -126,6 +129,7 @@ func TestMissingRights(t *testing.T) {
 	t.Cleanup(func() { _ = os.Chmod(h.file(4, ""), 0o755) })
 	r := h.reader()
 	withoutRights(func() {
+		fails[[]CgroupUse](t, "/a", fs.ErrPermission)(r.RDMAController("/a"))
 		for _, want := range []Identity{{PID: 1, Cgroup: "/a"}, {PID: 2, Comm: "x"}, {PID: 5, Comm: "x", Cgroup: "/a"}} {
 			gives(t, want.PID, want)(r.Identify(want.PID))
 		}

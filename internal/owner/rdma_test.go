@@ -1,7 +1,6 @@
 package owner
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -145,15 +144,4 @@ func TestRDMAControllerFiles(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestRDMAControllerMissingRights(t *testing.T) {
-	h := newHost(t)
-	h.write(filepath.Join(h.cgroup, "cgroup.controllers"), "rdma\n")
-	h.controller("a", "a hca_handle=1\n", "a hca_handle=1\n")
-	if err := os.Chmod(filepath.Join(h.cgroup, "a/rdma.max"), 0); err != nil {
-		t.Fatal(err)
-	}
-	r := h.reader()
-	withoutRights(func() { fails[[]CgroupUse](t, "/a", fs.ErrPermission)(r.RDMAController("/a")) })
 }
