@@ -78,10 +78,6 @@ func newContractBench(t *testing.T, next of, judge ofContracts, change func(*Con
 	return benchOf(t, children{next: next, judge: judge}, change, devices...)
 }
 
-func alwaysCheck(s script) ofContracts {
-	return func(string, []string, int) script { return s }
-}
-
 // done returns the contracts that the n-th child was not to check.
 func (b *bench) done(n int) []string { return b.asked(state.KindContract, n).Done }
 
@@ -118,7 +114,7 @@ func outcomes(runs []*state.Run) []state.Outcome {
 
 func TestContractsAtStartAndByInterval(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		b := newContractBench(t, always(scriptOK(7*time.Second)), alwaysCheck(checked(3*time.Second, "x", "holds", "y", "violated")), nil, "a")
+		b := newContractBench(t, always(scriptOK(7*time.Second)), contractsOnly(checked(3*time.Second, "x", "holds", "y", "violated")), nil, "a")
 		if a := stateOf(t, b.after(7*time.Second+time.Second), "a"); a.Last == nil || a.Contracts != nil || !b.Snapshot().Ready {
 			t.Errorf("state %+v during the first contract run", a)
 		}
@@ -163,7 +159,7 @@ func TestContractsAndProbesFailApart(t *testing.T) {
 	t.Parallel()
 	bad := script{output: `{"end":{"error":"no luck"}}` + "\n"}
 	subtest(t, "contract run", func(t *testing.T) {
-		b := newContractBench(t, always(scriptOK(0)), alwaysCheck(bad), func(c *Config) { c.Contract.Interval = 10 * time.Second }, "a")
+		b := newContractBench(t, always(scriptOK(0)), contractsOnly(bad), func(c *Config) { c.Contract.Interval = 10 * time.Second }, "a")
 		a := stateOf(t, b.after(time.Hour), "a")
 		if n := b.sink.count("a"); n != 61 {
 			t.Errorf("%d runs of the probes", n)
@@ -176,7 +172,7 @@ func TestContractsAndProbesFailApart(t *testing.T) {
 		}
 	})
 	subtest(t, "probes", func(t *testing.T) {
-		b := newContractBench(t, always(scriptFail()), alwaysCheck(checked(0, "x", "holds")), func(c *Config) { c.Contract.Interval = 10 * time.Second }, "a")
+		b := newContractBench(t, always(scriptFail()), contractsOnly(checked(0, "x", "holds")), func(c *Config) { c.Contract.Interval = 10 * time.Second }, "a")
 		a := stateOf(t, b.after(time.Hour), "a")
 		if n := b.sink.count(contractsOf("a")); n != 361 {
 			t.Errorf("%d contract runs", n)
@@ -301,7 +297,7 @@ func TestContractsDoesNotGoOn(t *testing.T) {
 	failed := script{output: checking("x", "holds") + `{"checking":"y"}` + "\n" + `{"end":{"error":"out of memory"}}` + "\n"}
 	for name, first := range map[string]script{"hangs between contracts": silent, "hangs at first": scriptHang(), "fails in order": failed} {
 		subtest(t, name, func(t *testing.T) {
-			b := newContractBench(t, always(scriptOK(0)), alwaysCheck(first), nil, "a")
+			b := newContractBench(t, always(scriptOK(0)), contractsOnly(first), nil, "a")
 			b.after(59 * time.Minute)
 			wantEqual(t, "children", b.sink.count(contractsOf("a")), 1)
 			if v := b.verdicts("a"); len(v) > 2 {
@@ -310,7 +306,7 @@ func TestContractsDoesNotGoOn(t *testing.T) {
 		})
 	}
 	subtest(t, "does not start", func(t *testing.T) {
-		b := newContractBench(t, always(scriptOK(0)), alwaysCheck(script{}), nil, "a")
+		b := newContractBench(t, always(scriptOK(0)), contractsOnly(script{}), nil, "a")
 		b.launch = func(c Command, out io.WriteCloser) process {
 			if c.Name != "" {
 				return notStarted(out, "no more processes")

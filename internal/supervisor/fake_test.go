@@ -79,7 +79,6 @@ type fakes struct {
 
 	mu      sync.Mutex
 	starts  map[string][]time.Duration
-	ends    map[string][]time.Duration
 	order   []string
 	running int
 	most    int
@@ -92,8 +91,7 @@ type fakes struct {
 func newFakes(c children) *fakes {
 	return &fakes{
 		begin: time.Now(), children: c,
-		starts: make(map[string][]time.Duration), ends: make(map[string][]time.Duration),
-		kills: make(map[string]int), live: make(map[string]int),
+		starts: make(map[string][]time.Duration), kills: make(map[string]int), live: make(map[string]int),
 	}
 }
 
@@ -161,12 +159,6 @@ func (f *fakes) startsOf(device string) []time.Duration {
 	return append([]time.Duration(nil), f.starts[device]...)
 }
 
-func (f *fakes) endsOf(device string) []time.Duration {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return append([]time.Duration(nil), f.ends[device]...)
-}
-
 // check reports what the supervisor must never do.
 func (f *fakes) check(t *testing.T) {
 	t.Helper()
@@ -214,7 +206,6 @@ func (p *fakeProcess) run() {
 	p.f.mu.Lock()
 	p.f.running--
 	p.f.live[p.device]--
-	p.f.ends[p.name] = append(p.f.ends[p.name], time.Since(p.f.begin))
 	p.f.mu.Unlock()
 	close(p.ended)
 }

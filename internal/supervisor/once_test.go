@@ -25,7 +25,7 @@ func (b *bench) once(ctx context.Context) (time.Duration, error) {
 
 func onceOK(takes time.Duration) children {
 	return children{
-		next: always(scriptOK(takes)), judge: alwaysCheck(checked(takes, "x", "holds")),
+		next: always(scriptOK(takes)), judge: contractsOnly(checked(takes, "x", "holds")),
 		inventory: always(inventorying(takes, state.Inventory{Index: 1})),
 	}
 }
@@ -229,10 +229,10 @@ func TestOnceWithin(t *testing.T) {
 		{"the probes", 8 * time.Second, func(b *bench) { b.kids.next = always(scriptOK(ever)) }, "", nil, all[:2]},
 		{"probes that hang", 30 * time.Second, func(b *bench) { b.kids.next = always(scriptHang()) }, state.OutcomeTimeout, []string{"x", "holds"}, nil},
 		{"contracts that are not done", 20 * time.Second, func(b *bench) {
-			b.kids.judge = alwaysCheck(planning(unending(checked(0, "x", "violated")), "x", "y"))
+			b.kids.judge = contractsOnly(planning(unending(checked(0, "x", "violated")), "x", "y"))
 		}, state.OutcomeOK, []string{"x", "violated", "y", "skipped:budget"}, all[1:2]},
 		{"contracts that hang", 20 * time.Second, func(b *bench) {
-			b.kids.judge = alwaysCheck(planning(hangs("y", "x", "holds"), "x", "y", "z"))
+			b.kids.judge = contractsOnly(planning(hangs("y", "x", "holds"), "x", "y", "z"))
 		}, state.OutcomeOK, []string{"x", "holds", "y", "skipped:timeout", "z", "skipped:budget"}, all[1:2]},
 		{"the inventory", 8 * time.Second, func(b *bench) { b.kids.inventory = always(inventorying(ever, state.Inventory{})) }, state.OutcomeOK, []string{"x", "holds"}, all[2:]},
 		{"probes that cannot be killed", 8 * time.Second, func(b *bench) {
