@@ -157,8 +157,6 @@ func (e *Evaluator) accept(device string, findings []Finding, now time.Time) {
 	slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(rank[a.Accepted], rank[b.Accepted]) })
 }
 
-// unusedAcceptances returns findings about acceptances that have expired, or that match nothing although the whole
-// host has been evaluated.
 func (e *Evaluator) unusedAcceptances(h *Host, now time.Time) []Finding {
 	var all []Finding
 	for _, a := range e.acceptances {

@@ -1,6 +1,7 @@
 package health_test
 
 import (
+	"cmp"
 	"reflect"
 	"strings"
 	"testing"
@@ -63,21 +64,13 @@ func newHosted(past health.History, accept ...health.Accept) *hosted {
 func (h *hosted) has(device string, findings ...health.Finding) *hosted {
 	h.found[device] = append([]health.Finding{}, findings...)
 	devices := []state.DeviceState{apitest.Device(device, 4)}
-	for _, d := range h.devices() {
+	for _, d := range cmp.Or(h.snapshot, new(state.Snapshot)).Devices {
 		if d.Name != device {
 			devices = append(devices, d)
 		}
 	}
 	h.snapshot = &state.Snapshot{Ready: true, Devices: devices}
 	return h
-}
-
-// devices are those of the host.
-func (h *hosted) devices() []state.DeviceState {
-	if h.snapshot == nil {
-		return nil
-	}
-	return h.snapshot.Devices
 }
 
 func (h *hosted) after(d time.Duration) *health.Host {

@@ -1,12 +1,15 @@
 package health_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
@@ -32,7 +35,6 @@ func of(all []health.Finding, kind health.Kind) []health.Finding {
 	return found
 }
 
-// assess returns the findings of a device by the default configuration and without a history.
 func assess(s *state.DeviceState) []health.Finding {
 	return health.Assess(s, health.Default(), health.History{})
 }
@@ -62,20 +64,17 @@ type want struct {
 	message, action []string
 }
 
-// check assesses a device and compares the findings of one kind.
 func check(t *testing.T, s *state.DeviceState, thresholds health.Config, kind health.Kind, wanted ...want) {
 	t.Helper()
 	compare(t, of(health.Assess(s, thresholds, health.History{}), kind), kind, wanted...)
 }
 
-// once is the configuration of an audit.
 func once() health.Config {
 	c := health.Default()
 	c.Once = true
 	return c
 }
 
-// compare compares findings of one kind with what they are to be.
 func compare(t *testing.T, got []health.Finding, kind health.Kind, wanted ...want) {
 	t.Helper()
 	if len(got) != len(wanted) {
@@ -115,13 +114,9 @@ func TestNothing(t *testing.T) {
 		"judged":          {Present: true, Contracts: &state.Contracts{Last: new(state.Run)}},
 		"being looked at": {Present: true, Resources: new(state.Resources)},
 		"looked at":       device(state.Inventory{PIDsVisible: true}),
-		"stale":           {Last: &state.Run{Undestroyed: []state.Undestroyed{{Type: "cq"}}}, Resources: trouble().Resources},
+		"stale":           {Last: &state.Run{Undestroyed: []state.Undestroyed{{Type: "cq"}}}, Resources: &state.Resources{Inventory: trouble().Resources.Inventory}},
 	} {
-		if name == "stale" {
-			s.Resources.Stuck = nil
-		}
-		got := assess(s)
-		if got == nil || len(got) != 0 {
+		if got := assess(s); got == nil || len(got) != 0 {
 			t.Errorf("%s: got %+v, want an empty list", name, got)
 		}
 	}
@@ -165,6 +160,9 @@ func TestNearLimit(t *testing.T) {
 		{"more than there can be", device(users("qp", 200), limit("max_qp", 100)), []want{{critical, "qp", []string{"200 %"}, nil}}},
 		{"nearly ten times that", device(users("qp", 999), limit("max_qp", 100)), []want{{critical, "qp", []string{": 999 %"}, nil}}},
 		{"ten times that", device(users("qp", 1000), limit("max_qp", 100)), []want{{critical, "qp", []string{">999 %"}, nil}}},
+		{"more than an integer holds", device(state.Inventory{Objects: []state.ObjectCount{
+			{Type: "qp", Owner: state.OwnerUser, Objects: math.MaxInt64}, {Type: "qp", Owner: state.OwnerKernel, Objects: math.MaxInt64},
+		}}, limit("max_qp", 10)), []want{{critical, "qp", []string{"9,223,372,036,854,775,807 queue pairs", ">999 %"}, nil}}},
 		{"no limit", device(users("qp", 100), limit("max_qp", 0)), nil},
 		{"a limit that is none", device(users("qp", 100), limit("max_qp", -1)), nil},
 		{"a limit that is not told", device(users("qp", 100), limit("max_qp_wr", 1)), nil},
@@ -191,11 +189,9 @@ func TestNearLimit(t *testing.T) {
 		})
 	}
 
-	t.Run("the device was never asked", func(t *testing.T) {
-		s := device(users("qp", 100))
-		s.Info = nil
-		check(t, s, health.Default(), health.FindingNearLimit)
-	})
+	s := device(users("qp", 100))
+	s.Info = nil
+	check(t, s, health.Default(), health.FindingNearLimit)
 }
 
 func TestCgroupNearLimit(t *testing.T) {
@@ -589,30 +585,175 @@ func TestBound(t *testing.T) {
 	if f := of(assess(s), health.FindingMemlock)[11]; strings.Contains(f.Message, "more") {
 		t.Errorf("nothing is left out, and yet: %+v", f)
 	}
+
+	s.Contracts.Verdicts = nil
+	for i := range 33 {
+		s.Contracts.Verdicts = append(s.Contracts.Verdicts, state.Contract{Name: fmt.Sprint("c", i), Severity: state.SeverityInfo, Verdict: state.VerdictViolated})
+	}
+	found = of(assess(s), health.FindingContract)
+	if len(found) != 32 || found[31].Subject != "c31 and 1 more" || !strings.Contains(found[31].Message, " 1 more, none of them worse") {
+		t.Errorf("%d of 33 contracts are reported, the last as %+v", len(found), found[len(found)-1])
+	}
 }
 
-func TestBoundOfContracts(t *testing.T) {
-	s := trouble()
-	violate := func(n int) {
-		s.Contracts.Verdicts = nil
-		for i := range n {
-			s.Contracts.Verdicts = append(s.Contracts.Verdicts, state.Contract{Name: fmt.Sprint("c", i), Severity: state.SeverityInfo, Verdict: state.VerdictViolated})
+// TestHarmAndSeverity verifies that a less harmful finding is never more severe.
+func TestHarmAndSeverity(t *testing.T) {
+	least := 0
+	for _, harm := range health.Harms() {
+		first, last := len(health.Severities()), 0
+		for _, e := range health.Catalogue() {
+			for i, severity := range e.Severities {
+				for j, of := range e.Harms {
+					if of == harm && (len(e.Harms) != len(e.Severities) || i == j) {
+						n := slices.Index(health.Severities(), severity)
+						first, last = min(first, n), max(last, n)
+					}
+				}
+			}
+		}
+		if first < least {
+			t.Errorf("%s can be more severe than what is worse", harm)
+		}
+		least = last
+	}
+}
+
+func TestRoots(t *testing.T) {
+	run := func(outcome state.Outcome, verb string) *state.Run {
+		return &state.Run{Outcome: outcome, Verb: verb, Started: taken()}
+	}
+	hangs := func() *state.DeviceState {
+		s := device(state.Inventory{})
+		s.Last = run(state.OutcomeTimeout, "ibv_create_qp")
+		s.Last.Probes = []state.Probe{probing("srq", failure("small", "ibv_create_srq", "EIO", "no"))}
+		s.Contracts = &state.Contracts{Last: run(state.OutcomeTimeout, "ibv_create_qp"), Verdicts: []state.Contract{
+			{Name: "x", Verdict: state.VerdictSkipped, Reason: state.SkipTimeout, CheckedAt: taken().Add(-1)},
+		}}
+		s.Resources.Last.Outcome = state.OutcomeTimeout
+		return s
+	}
+	change := func(f func(s *state.DeviceState)) *state.DeviceState {
+		s := hangs()
+		f(s)
+		return s
+	}
+	broken := failure("rc small", "ibv_create_qp", "EIO", "no")
+	limit := int64(65536)
+	pinned := failure("small", "ibv_create_cq", "ENOMEM", "no")
+	pinned.Memlock = &limit
+	for _, tc := range []struct {
+		name  string
+		state *state.DeviceState
+		want  []string
+	}{
+		{"a device that hangs", hangs(), []string{
+			"run_aborted the probes, in ibv_create_qp: run_aborted the contract run, in ibv_create_qp; run_aborted the contract run, at x; probe_failed srq; inventory_incomplete the inventory",
+		}},
+		{"and whose processes cannot be killed", change(func(s *state.DeviceState) {
+			s.Stuck, s.Resources.Stuck = &state.Stuck{PID: 1}, &state.Stuck{PID: 2}
+		}), []string{"stuck pid 1: stuck pid 2; probe_failed srq; inventory_incomplete the inventory"}},
+		{"one that cannot be opened", change(func(s *state.DeviceState) {
+			s.Last = &state.Run{Outcome: state.OutcomeFailed, FailedVerb: "ibv_open_device", Errno: "EIO"}
+		}), []string{"device_unusable ibv_open_device EIO: run_aborted the contract run, in ibv_create_qp; run_aborted the contract run, at x; inventory_incomplete the inventory"}},
+		{"one on which only the contracts hang", change(func(s *state.DeviceState) {
+			s.Last, s.Resources.Last.Outcome = run(state.OutcomeOK, ""), state.OutcomeOK
+		}), []string{"run_aborted the contract run, in ibv_create_qp: run_aborted the contract run, at x"}},
+		{"an inventory that hangs beside probes that fail", change(func(s *state.DeviceState) {
+			s.Last.Outcome, s.Contracts, s.Resources.Stuck = state.OutcomeFailed, nil, &state.Stuck{PID: 2}
+		}), []string{"stuck pid 2: inventory_incomplete the inventory", "probe_failed srq"}},
+		{"an inventory that fails on a device that hangs", change(func(s *state.DeviceState) {
+			s.Contracts, s.Last.Probes, s.Resources.Last.Outcome = nil, nil, state.OutcomeFailed
+		}), []string{"run_aborted the probes, in ibv_create_qp", "inventory_incomplete the inventory"}},
+		{"a contract that was judged by the end of its process", change(func(s *state.DeviceState) {
+			s.Stuck, s.Resources.Last.Outcome, s.Last = &state.Stuck{PID: 1}, state.OutcomeOK, run(state.OutcomeOK, "")
+			s.Contracts.Last.InProgress = "x"
+			s.Contracts.Verdicts = []state.Contract{
+				{Name: "x", Severity: state.SeverityCritical, Verdict: state.VerdictViolated, CheckedAt: taken()},
+				{Name: "y", Severity: state.SeverityCritical, Verdict: state.VerdictViolated, CheckedAt: taken()},
+			}
+		}), []string{"stuck pid 1: contract_violated x", "contract_violated y"}},
+		{"probes that fail alike", probed(probing("notification", broken), probing("qp", broken), probing("srq", failure("small", "ibv_create_srq", "EIO", "no"))), []string{
+			"probe_failed qp: probe_failed notification", "probe_failed srq",
+		}},
+		{"memory that may not be locked", probed(probing("cq", pinned), probing("srq", pinned, broken)), []string{"probe_failed srq: probe_failed cq"}},
+		{"what is in use", change(func(s *state.DeviceState) {
+			s.Last, s.Contracts, s.Resources.Last.Outcome = run(state.OutcomeOK, ""), nil, state.OutcomeOK
+			s.Last.Undestroyed = []state.Undestroyed{{Type: "cq", Errno: "EBUSY"}, {Type: "pd", Errno: "EBUSY"}, {Type: "qp", Errno: "EIO"}}
+		}), []string{"undestroyed cq EBUSY: undestroyed pd EBUSY", "undestroyed qp EIO"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := lines(assess(tc.state), false)
+			if !reflect.DeepEqual(got, tc.want) {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(tc.want, "\n"))
+			}
+		})
+	}
+}
+
+// hold verifies what is always true: equal states have equal findings, complete, printable, in order and within the
+// limits, and the state is not modified.
+func hold(t *testing.T, s *state.DeviceState, thresholds health.Config) {
+	t.Helper()
+	before, err := json.Marshal(s)
+	if err != nil {
+		t.Skip("a time that JSON does not have")
+	}
+	got := health.Assess(s, thresholds, health.History{})
+	if again := health.Assess(s, thresholds, health.History{}); !reflect.DeepEqual(got, again) {
+		t.Fatalf("got %+v and then %+v", got, again)
+	}
+	if after, _ := json.Marshal(s); string(after) != string(before) {
+		t.Fatalf("the state was changed from %s to %s", before, after)
+	}
+	if got == nil {
+		return
+	}
+	if slices.ContainsFunc(got, func(f health.Finding) bool {
+		return len(f.Consequences) > 0 && len(flat(f.Consequences)) > len(f.Consequences)
+	}) {
+		t.Errorf("consequences of consequences: %+v", got)
+	}
+	for _, kind := range health.Kinds() {
+		if n := len(of(got, kind)); n > 12 && (n > 32 || kind != health.FindingContract) {
+			t.Errorf("%d findings %s", n, kind)
 		}
 	}
-	violate(23)
-	if n := len(of(assess(s), health.FindingContract)); n != 23 {
-		t.Errorf("of 23 contracts %d are told", n)
+	for _, f := range flat(got) {
+		whole(t, f)
+		for _, text := range []string{f.Subject, f.Message, f.Meaning, f.Action} {
+			if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+				t.Errorf("not printable: %q", text)
+			}
+		}
 	}
-	violate(33)
-	found := of(assess(s), health.FindingContract)
-	if len(found) != 32 || found[31].Subject != "c31 and 1 more" || !strings.Contains(found[31].Message, " 1 more, none of them worse") {
-		t.Errorf("of 33 contracts %d are told, the last as %+v", len(found), found[len(found)-1])
+	bySeverity := inOrder(health.Severities())
+	if !slices.IsSortedFunc(got, func(a, b health.Finding) int { return bySeverity(a.Severity, b.Severity) }) {
+		t.Errorf("not in order: %+v", got)
 	}
 }
 
-func TestOverflow(t *testing.T) {
-	s := device(state.Inventory{Objects: []state.ObjectCount{
-		{Type: "qp", Owner: state.OwnerUser, Objects: math.MaxInt64}, {Type: "qp", Owner: state.OwnerKernel, Objects: math.MaxInt64},
-	}}, state.Limit{Name: "max_qp", Value: 10})
-	check(t, s, health.Default(), health.FindingNearLimit, want{health.SeverityCritical, "qp", []string{"9,223,372,036,854,775,807 queue pairs", ">999 %"}, nil})
+func TestOddStates(t *testing.T) {
+	hold(t, hostile(), health.Default())
+	hold(t, hostile(), health.Config{})
+	nan := health.Levels{Warning: math.NaN(), Critical: math.NaN()}
+	hold(t, hostile(), health.Config{NearLimit: nan, CgroupNearLimit: nan, MemlockNearLimit: nan, OrphanAge: math.MinInt64, QPErrors: math.MinInt64})
+}
+
+func FuzzAssess(f *testing.F) {
+	for _, s := range append(ill(), nil, &state.DeviceState{}, device(state.Inventory{}), trouble()) {
+		b, err := json.Marshal(s)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b, 0.8)
+	}
+	f.Fuzz(func(t *testing.T, data []byte, level float64) {
+		var s *state.DeviceState
+		if json.Unmarshal(data, &s) != nil {
+			return
+		}
+		thresholds := health.Default()
+		thresholds.NearLimit.Warning, thresholds.MemlockNearLimit.Critical = level, level
+		hold(t, s, thresholds)
+	})
 }

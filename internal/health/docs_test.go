@@ -15,7 +15,6 @@ import (
 	"rdma_exporter/test/golden"
 )
 
-// thresholdKeys returns the keys of the configuration file.
 func thresholdKeys() []string {
 	var keys []string
 	for f := range reflect.TypeFor[health.Config]().Fields() {
@@ -36,31 +35,24 @@ func TestCatalogue(t *testing.T) {
 		if cases[id] {
 			t.Errorf("%v is there twice", id)
 		}
-		cases[id] = true
-		if !slices.Contains(kinds, e.Kind) {
-			kinds = append(kinds, e.Kind)
-		}
+		cases[id], kinds = true, append(kinds, e.Kind)
 		for _, text := range []string{e.Found, e.Meaning, e.Action} {
 			if text == "" || strings.Contains(text, "\n") || !strings.HasSuffix(text, ".") {
 				t.Errorf("%v: the text is not whole: %q", id, text)
 			}
 		}
-		if len(e.Severities) == 0 || !slices.IsSortedFunc(e.Severities, func(a, b health.Severity) int {
-			return cmp.Compare(slices.Index(health.Severities(), a), slices.Index(health.Severities(), b))
-		}) {
+		if len(e.Severities) == 0 || !slices.IsSortedFunc(e.Severities, inOrder(health.Severities())) {
 			t.Errorf("%v: severities %v", id, e.Severities)
 		}
-		if len(e.Harms) == 0 || !slices.IsSortedFunc(e.Harms, func(a, b health.Harm) int {
-			return cmp.Compare(slices.Index(health.Harms(), a), slices.Index(health.Harms(), b))
-		}) {
+		if len(e.Harms) == 0 || !slices.IsSortedFunc(e.Harms, inOrder(health.Harms())) {
 			t.Errorf("%v: harms %v", id, e.Harms)
 		}
 		if e.Threshold != "" {
 			keys[e.Threshold] = true
 		}
 	}
-	if !slices.Equal(kinds, health.Kinds()) {
-		t.Errorf("got the kinds %v, want %v", kinds, health.Kinds())
+	if unique := slices.Compact(slices.Sorted(slices.Values(kinds))); len(unique) != len(health.Kinds()) {
+		t.Errorf("the entries of a kind do not follow each other: %v", kinds)
 	}
 	for _, severity := range health.Severities() {
 		if !cases[[2]string{string(health.FindingContract), string(severity)}] {
@@ -153,7 +145,6 @@ func TestEveryFinding(t *testing.T) {
 	}
 }
 
-// whole fails the test if a finding lacks something.
 func whole(t *testing.T, f health.Finding) {
 	t.Helper()
 	for _, text := range []string{f.Subject, f.Message, f.Meaning, f.Action} {
@@ -196,7 +187,6 @@ func TestDocs(t *testing.T) {
 	golden.Check(t, "../../docs/reference/findings.md", docs())
 }
 
-// placeholders explains the words in braces of an action.
 func placeholders() map[string]string {
 	return map[string]string{
 		"{device}":   "name of the device",
@@ -210,7 +200,6 @@ func placeholders() map[string]string {
 	}
 }
 
-// docs returns docs/reference/findings.md.
 func docs() string {
 	var b strings.Builder
 	b.WriteString(`# Findings
@@ -258,8 +247,8 @@ A vanished device only has findings about stuck child processes, and in the audi
 				threshold = fmt.Sprintf("[`%s`](#thresholds)", e.Threshold)
 			}
 		}
-		unique(&severities, health.Severities())
-		unique(&harms, health.Harms())
+		severities = slices.Compact(slices.SortedFunc(slices.Values(severities), inOrder(health.Severities())))
+		harms = slices.Compact(slices.SortedFunc(slices.Values(harms), inOrder(health.Harms())))
 		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s | %s |\n", kind, kind, joined(severities, ", "), joined(harms, ", "), threshold)
 	}
 
@@ -327,10 +316,8 @@ func joined[T ~string](all []T, separator string) string {
 	return strings.Join(words, separator)
 }
 
-// unique sorts values by their place in an order, and drops repetitions.
-func unique[T comparable](values *[]T, order []T) {
-	slices.SortFunc(*values, func(a, b T) int { return cmp.Compare(slices.Index(order, a), slices.Index(order, b)) })
-	*values = slices.Compact(*values)
+func inOrder[T comparable](order []T) func(a, b T) int {
+	return func(a, b T) int { return cmp.Compare(slices.Index(order, a), slices.Index(order, b)) }
 }
 
 func TestDocsURL(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 // taken is when the inventories of the fixtures were taken.
 func taken() time.Time { return time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC) }
 
-// device returns a device that was looked at, with an inventory and limits.
 func device(inventory state.Inventory, limits ...state.Limit) *state.DeviceState {
 	return &state.DeviceState{
 		Name: "rxe0", Present: true,
@@ -25,7 +24,6 @@ func device(inventory state.Inventory, limits ...state.Limit) *state.DeviceState
 	}
 }
 
-// holder returns an owner of some objects.
 func holder(pid int, comm, kind string, objects int64) state.Owner {
 	return state.Owner{PID: pid, Comm: comm, Objects: []state.TypeCount{{Type: kind, Objects: objects}}}
 }
@@ -130,7 +128,6 @@ func ill() []*state.DeviceState {
 	return append(states, sick, half, probed(refused))
 }
 
-// adapter returns a healthy device with a hardware reading, changed by a function.
 func adapter(change func(*state.HardwareState)) *state.DeviceState {
 	s := probed()
 	s.Name, s.Last.Outcome, s.Info = "rxe0", state.OutcomeOK, &state.Device{Transport: "InfiniBand"}

@@ -161,7 +161,7 @@ func (a *assessor) unaddressed(of string, p *state.HardwarePort) {
 func (a *assessor) bus(i *state.Adapter, now time.Time) {
 	if l := i.Link; l != nil && (l.Width > 0 && l.Width < l.MaxWidth || l.Speed > 0 && l.Speed < l.MaxSpeed) {
 		a.add(observation{
-			kind: FindingSlowBus, entry: "adapter", subject: pciName(l, i.PCI),
+			kind: FindingSlowBus, entry: "adapter", subject: cmp.Or(word(l.Address), word(i.PCI), "the adapter"),
 			message: fmt.Sprintf("The adapter's PCI link has %s; it supports %s.", lanes(l.Width, l.Speed), lanes(l.MaxWidth, l.MaxSpeed)),
 		})
 	}
@@ -170,7 +170,7 @@ func (a *assessor) bus(i *state.Adapter, now time.Time) {
 		if own := i.Link; own != nil {
 			message += ", less than the adapter's own with " + lanes(own.Width, own.Speed)
 		}
-		a.add(observation{kind: FindingSlowBus, entry: "bottleneck", subject: pciName(l, "bottleneck"), message: message + "."})
+		a.add(observation{kind: FindingSlowBus, entry: "bottleneck", subject: cmp.Or(word(l.Address), "bottleneck"), message: message + "."})
 	}
 	e, seen := i.AER, a.busErrors
 	if e == nil || seen.Grew.IsZero() || now.Sub(seen.Grew) >= busErrorRetention {
@@ -184,10 +184,6 @@ func (a *assessor) bus(i *state.Adapter, now time.Time) {
 			text.Plural(grown(seen.First.Nonfatal, e.Nonfatal), "uncorrected error"), text.Plural(grown(seen.First.Fatal, e.Fatal), "fatal one"),
 			text.Moment(seen.Grew), text.Number(e.Correctable)),
 	})
-}
-
-func pciName(l *state.PCILink, otherwise string) string {
-	return cmp.Or(word(l.Address), word(otherwise), "the adapter")
 }
 
 func lanes(width int, speed float64) string {

@@ -265,10 +265,9 @@ func issuesOf(devices []*Device) []Issue {
 	}
 	for i, d := range devices {
 		explained := false
-		for n := range d.Findings {
-			f := &d.Findings[n]
+		for n, f := range d.Findings {
 			if f.Accepted == nil {
-				add(i, n, f)
+				add(i, n, &f)
 			}
 			explained = explained || f.Severity != SeverityInfo
 		}

@@ -1,8 +1,7 @@
 package health_test
 
 import (
-	"strconv"
-	"strings"
+	"math"
 	"testing"
 	"time"
 
@@ -165,28 +164,8 @@ func TestRunAborted(t *testing.T) {
 	})
 }
 
-// failure returns one thing that went wrong in a probe, and probing a probe that failed.
 func failure(subject, verb, errno, message string) state.Failure {
-	return state.Failure{Subject: subjectOf(subject), Verb: verb, Errno: errno, Message: message}
-}
-
-// subjectOf returns the subject that is called like that.
-func subjectOf(name string) state.Subject {
-	words := strings.Fields(name)
-	var vector int
-	switch {
-	case len(words) == 4 && words[2] == "vector":
-		vector, _ = strconv.Atoi(words[3])
-		return state.Subject{Object: words[0], Profile: words[1], Vector: &vector}
-	case len(words) == 6 && words[4] == "vector":
-		vector, _ = strconv.Atoi(words[5])
-		port, _ := strconv.Atoi(words[3])
-		return state.Subject{Object: words[0], Profile: words[1], Port: port, Vector: &vector}
-	case len(words) == 2 && len(words[0]) == 2:
-		return state.Subject{Object: "qp", QPType: words[0], Profile: words[1]}
-	default:
-		return state.Subject{Object: name}
-	}
+	return state.Failure{Subject: state.Subject{Object: subject}, Verb: verb, Errno: errno, Message: message}
 }
 
 func probing(name string, failures ...state.Failure) state.Probe {
@@ -261,17 +240,20 @@ func TestProbeFailed(t *testing.T) {
 		check(t, s, health.Default(), kind, want{c, "cq", []string{"small: ibv_destroy_cq"}, nil}, want{c, "qp", nil, nil}, want{c, "ibv_close_device", nil, nil})
 	})
 	t.Run("told as notification", func(t *testing.T) {
-		p := probing("notification", failure("loopback any port 1 vector 1", "", "", "no event came"))
+		at := func(mode string, vector int, verb, errno string) state.Failure {
+			return state.Failure{Subject: state.Subject{Object: "loopback", Profile: mode, Port: 1, Vector: &vector}, Verb: verb, Errno: errno, Message: "no event came"}
+		}
+		p := probing("notification", at("any", 1, "", ""))
 		p.Latencies = []state.Latency{{Port: 1, Path: state.PathLoopback, Mode: state.ModeAny, Vector: 1, Missed: 1}}
 		s := probed(p)
 		check(t, s, health.Default(), kind)
 		alone(t, s, health.FindingNotification)
 		for name, other := range map[string]state.Failure{
-			"another vector": failure("loopback any port 1 vector 11", "", "", "no event came"),
-			"another mode":   failure("loopback anyhow vector 1", "", "", "no event came"),
-			"a verb":         failure("loopback any vector 1", "ibv_post_send", "EIO", "no"),
-			"a wrong answer": failure("loopback any vector 1", "ibv_poll_cq", "", "a completion of no QP"),
-			"an errno":       failure("loopback any vector 1", "", "EIO", "no"),
+			"another vector": at("any", 11, "", ""),
+			"another mode":   at("anyhow", 1, "", ""),
+			"a verb":         at("any", 1, "ibv_post_send", "EIO"),
+			"a wrong answer": at("any", 1, "ibv_poll_cq", ""),
+			"an errno":       at("any", 1, "", "EIO"),
 		} {
 			more := p
 			more.Failures = append([]state.Failure{other}, p.Failures...)
@@ -349,4 +331,164 @@ func TestUnexplained(t *testing.T) {
 	s.Last.FailedVerb = "ibv_query_port"
 	s.Last.Info = nil
 	check(t, s, health.Default(), health.FindingUnusable, want{health.SeverityCritical, "ibv_query_port", nil, nil})
+}
+
+// What was refused to be registered is found by what refused it, with what helps there; what no program needs is not.
+func TestRegistrations(t *testing.T) {
+	const kind = health.FindingProbeFailed
+	refused := func(memory state.RegisteredMemory, by state.RefusedBy, errno string) state.Registration {
+		return state.Registration{Memory: memory, Bytes: 4096, Result: state.MemoryRefused, By: by, Errno: errno, Detail: "ibv_reg_mr on rxe0: " + errno}
+	}
+	of := func(list ...state.Registration) *state.DeviceState {
+		p := state.Probe{Name: "mr", Registrations: list}
+		for _, r := range list {
+			if r.Result == state.MemoryRefused && r.By != state.RefusedByMemlock {
+				p.Status = state.StatusFailed
+				p.Failures = append(p.Failures, state.Failure{Subject: state.Subject{Object: string(r.Memory)}, Verb: "ibv_reg_mr", Errno: r.Errno, Message: r.Detail})
+			}
+		}
+		return probed(p)
+	}
+	good := state.Registration{Memory: state.MemoryPage, Bytes: 4096, Result: state.MemoryRegistered, Duration: 1}
+	well := of()
+	well.Last.Outcome, well.Last.Probes[0].Failures, well.Last.Probes[0].Registrations = state.OutcomeOK, nil, []state.Registration{
+		good,
+	}
+	check(t, well, health.Default(), kind)
+	for _, tc := range []struct {
+		by       state.RefusedBy
+		severity health.Severity
+		action   string
+	}{
+		{state.RefusedByMemlock, health.SeverityWarning, "LimitMEMLOCK=infinity"},
+		{state.RefusedByCgroup, health.SeverityCritical, "rdma.max"},
+		{state.RefusedByHost, health.SeverityCritical, "`free`"},
+		{state.RefusedByDevice, health.SeverityCritical, "`rdma resource show rxe0`"},
+		{"the weather", health.SeverityCritical, "`rdma resource show rxe0`"},
+	} {
+		s := of(good, refused(state.MemoryMany, tc.by, "ENOMEM"))
+		message := "Memory could not be registered (2MiB): ibv_reg_mr on rxe0: ENOMEM."
+		if tc.by == state.RefusedByMemlock {
+			s.Last.Outcome = state.OutcomeOK
+			check(t, s, health.Default(), kind)
+			s.Last.Probes[0].Registrations[0] = refused(state.MemoryPage, tc.by, "ENOMEM")
+			message = "Memory could not be registered (4KiB, 2MiB): ibv_reg_mr on rxe0: ENOMEM."
+		}
+		check(t, s, health.Default(), kind, want{tc.severity, "memory", []string{message}, []string{tc.action}})
+		alone(t, s, kind)
+	}
+	// Another failure of the probe has its own finding.
+	s := of(refused(state.MemoryMany, state.RefusedByDevice, "EINVAL"))
+	s.Last.Probes[0].Failures = append(s.Last.Probes[0].Failures, state.Failure{Subject: state.Subject{Object: "pd"}, Verb: "ibv_alloc_pd", Errno: "EIO", Message: "no"})
+	check(
+		t, s, health.Default(), kind,
+		want{health.SeverityCritical, "mr", []string{"ibv_alloc_pd"}, nil}, want{health.SeverityCritical, "memory", nil, nil},
+	)
+}
+
+func TestNotification(t *testing.T) {
+	const (
+		kind = health.FindingNotification
+		c    = health.SeverityCritical
+		w    = health.SeverityWarning
+	)
+	latency := func(change func(*state.Latency)) state.Latency {
+		l := state.Latency{Port: 1, Path: state.PathLoopback, Mode: state.ModeAny, Vector: 3, Count: 998}
+		change(&l)
+		return l
+	}
+	dev := func(latencies ...state.Latency) *state.DeviceState {
+		return probed(state.Probe{Name: "cq"}, state.Probe{Name: "notification", Status: state.StatusFailed, Latencies: latencies})
+	}
+	for _, tc := range []struct {
+		name   string
+		change func(*state.Latency)
+		want   want
+	}{
+		{"missed", func(l *state.Latency) { l.Missed = 2 }, want{
+			c, "missed events",
+			[]string{"2 completions whose event missed the deadline. Where: loopback any on port 1, vector 3: 2, while 998 samples succeeded."},
+			[]string{"/proc/interrupts"},
+		}},
+		{"misdirected", func(l *state.Latency) { l.Misdirected = 1 }, want{c, "misdirected events", []string{"1 event on a wrong channel or for a wrong queue. Where"}, []string{"channel_steering"}}},
+		{"missing", func(l *state.Latency) { l.Missing, l.Count = 1, 1 }, want{c, "missing completions", []string{"1 completion that missed the deadline. Where", "while 1 sample succeeded"}, []string{"`rdma statistic show link rxe0`"}}},
+		{"spurious", func(l *state.Latency) { l.Spurious = 5 }, want{w, "spurious events", []string{"5 events without a completion. Where"}, []string{"until the queue is empty"}}},
+		{"unsuccessful", func(l *state.Latency) {
+			l.Unsuccessful = []string{"retry_exc_err", "success", "retry_exc_err"}
+		}, want{w, "unsuccessful completions", []string{"3 completions with a wrong status. Where", "vector 3: 3 (retry_exc_err, success)"}, []string{"`rdma link show rxe0`"}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := dev(latency(func(*state.Latency) {}), latency(tc.change))
+			check(t, s, health.Default(), kind, tc.want)
+			alone(t, s, kind)
+			s.Present = false
+			check(t, s, health.Default(), kind)
+		})
+	}
+	t.Run("several", func(t *testing.T) {
+		var all []state.Latency
+		for vector := range 5 {
+			all = append(all, latency(func(l *state.Latency) { l.Vector, l.Missed, l.Spurious = vector, vector, 1 }))
+		}
+		check(t, dev(all...), health.Default(), kind,
+			want{c, "missed events", []string{"10 completions whose event missed the deadline. Where: loopback any on port 1, vector 1: 1", "; and 1 more."}, nil},
+			want{w, "spurious events", []string{"5 events without a completion. Where: loopback any on port 1, vector 0: 1", "; and 2 more."}, nil})
+	})
+	t.Run("a vector that the last run did not come to", func(t *testing.T) {
+		s := dev(latency(func(*state.Latency) {}))
+		s.Last.Outcome = state.OutcomeOK
+		broken := latency(func(l *state.Latency) { l.Vector, l.Missed = 5, 2 })
+		s.Full = &state.Run{Started: s.Last.Started.Add(-time.Minute), Probes: []state.Probe{{Name: "notification", Latencies: []state.Latency{broken}}}}
+		check(t, s, health.Default(), kind, want{c, "missed events", []string{"vector 5: 2, while 998 samples succeeded, last measured at 20"}, nil})
+	})
+	t.Run("what cannot be counted", func(t *testing.T) {
+		odd := latency(func(l *state.Latency) { l.Missed, l.Missing = math.MaxInt, -1 })
+		check(t, dev(odd, odd), health.Default(), kind, want{c, "missed events", []string{"9,223,372,036,854,775,807 completions whose event"}, nil})
+	})
+	t.Run("nothing", func(t *testing.T) {
+		s := dev(latency(func(l *state.Latency) { l.Stopped = "the time was used up" }))
+		s.Last.Outcome = state.OutcomeOK
+		check(t, s, health.Default(), kind)
+		s.Last = nil
+		check(t, s, health.Default(), kind)
+	})
+}
+
+// fullRun returns a full run that measured completion vectors with these medians.
+func fullRun(medians ...time.Duration) *state.Run {
+	p := state.Probe{Name: "notification", Status: state.StatusOK}
+	for i, m := range medians {
+		p.Latencies = append(p.Latencies, state.Latency{
+			Port: 1, Path: state.PathLoopback, Mode: state.ModeAny, Vector: i, Count: 1, P50: m, P99: 2*m + 123,
+		})
+	}
+	return &state.Run{Started: taken(), Outcome: state.OutcomeOK, Depth: state.DepthFull, Probes: []state.Probe{p}}
+}
+
+func TestSlowVector(t *testing.T) {
+	const kind = health.FindingSlowVector
+	dev := func(medians ...time.Duration) *state.DeviceState {
+		s := device(state.Inventory{})
+		for i := range medians {
+			medians[i] *= time.Microsecond
+		}
+		s.Full = fullRun(medians...)
+		return s
+	}
+	check(t, device(state.Inventory{}), health.Default(), kind)
+	check(t, dev(), health.Default(), kind)
+	check(t, dev(80), health.Default(), kind)
+	check(t, dev(5, 5, 24), health.Default(), kind)
+	check(t, dev(5, 5, 80), health.Default(), kind, want{
+		health.SeverityInfo, "vector 2",
+		[]string{"1 of 3 completion vectors measured are slow: vector 2 takes 80 µs in the median and 160 µs at the 99th percentile, against the usual 5 µs (loopback on port 1, measured at 2026-03-01 12:00:00 UTC)."},
+		[]string{"/proc/interrupts", "/sys/class/infiniband/rxe0/device/numa_node"},
+	})
+	alone(t, dev(5, 5, 80), kind)
+	check(t, dev(5, 5, 5, 5, 5, 50, 60, 70, 80, 90), health.Default(), kind, want{
+		health.SeverityInfo, "vectors 5, 6, 7, and 2 more", []string{"5 of 10 completion vectors measured are slow: vector 5 takes 50 µs", "; and 2 more."}, nil,
+	})
+	vanished := dev(5, 5, 80)
+	vanished.Present = false
+	check(t, vanished, health.Default(), kind)
 }

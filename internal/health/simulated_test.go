@@ -54,7 +54,6 @@ func TestSimulated(t *testing.T) {
 	}
 }
 
-// runProbes probes the device dev of a profile and returns its state.
 func runProbes(t *testing.T, p *simulated.Profile) *state.DeviceState {
 	t.Helper()
 	c := probe.DefaultConfig()
