@@ -23,12 +23,15 @@ func telling(takes time.Duration, all ...state.Hardware) script {
 }
 
 // allOf is a child that reads all requested devices in a second.
-func allOf(devices []string, _ int) script {
+func allOf(devices []string, _ int) script { return withPorts(time.Second, devices) }
+
+// withPorts is a child that reports these ports of each device.
+func withPorts(takes time.Duration, devices []string, ports ...state.HardwarePort) script {
 	var all []state.Hardware
 	for _, d := range devices {
-		all = append(all, state.Hardware{Device: d})
+		all = append(all, state.Hardware{Device: d, Ports: ports})
 	}
-	return telling(time.Second, all...)
+	return telling(takes, all...)
 }
 
 // hung is a device whose reading did not return.
@@ -322,11 +325,7 @@ func TestVanishedIsForgotten(t *testing.T) {
 		b := benchOf(t, children{
 			next:      func(_ string, n int) script { return opening(scriptOK(time.Second), uint32(100+n)) },
 			inventory: always(inventorying(5*time.Second, state.Inventory{Leftover: left})),
-			hardware: func(devices []string, n int) script {
-				s := allOf(devices, n)
-				s.takes = 4 * time.Second
-				return s
-			},
+			hardware:  func(devices []string, _ int) script { return withPorts(4*time.Second, devices) },
 		}, func(c *Config) { c.Discovery = time.Second }, "a")
 		b.after(62 * time.Second)
 		b.host(nil)

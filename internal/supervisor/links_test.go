@@ -183,15 +183,9 @@ func TestLinksOfDevices(t *testing.T) {
 		events := make(chan int)
 		past := time.Date(1999, 3, 1, 12, 0, 0, 0, time.UTC)
 		b := newHardwareBench(t, func(devices []string, n int) script {
-			var all []state.Hardware
-			for _, d := range devices {
-				changes := carrier.Load()
-				all = append(all, state.Hardware{Device: d, Ports: []state.HardwarePort{
-					{Number: 1, LinkLayer: "Ethernet", Ifindex: 3, State: "active", CarrierChanges: &changes},
-					{Number: 2, LinkLayer: "InfiniBand", State: "down"},
-				}})
-			}
-			return telling(0, all...)
+			return withPorts(0, devices,
+				state.HardwarePort{Number: 1, LinkLayer: "Ethernet", Ifindex: 3, State: "active", CarrierChanges: new(carrier.Load())},
+				state.HardwarePort{Number: 2, LinkLayer: "InfiniBand", State: "down"})
 		}, func(c *Config) {
 			c.Links = map[string]state.LinkHistory{"a": {Links: []state.Link{{Port: 1, Active: true, Ups: 6, Downs: 6, Recent: []time.Time{past}}, {Port: 2, Active: true}}}, "z": {Links: []state.Link{{Port: 1}}}}
 			c.Discovery = time.Second
@@ -254,13 +248,9 @@ func TestMaxRate(t *testing.T) {
 			{State: "active", Rate: 100e9, MaxRate: 600e9},
 		}
 		b := newHardwareBench(t, func(devices []string, n int) script {
-			var all []state.Hardware
-			for _, d := range devices {
-				p := readings[min(n, len(readings)-1)]
-				p.Number = 1
-				all = append(all, state.Hardware{Device: d, Ports: []state.HardwarePort{p}})
-			}
-			return telling(0, all...)
+			p := readings[min(n, len(readings)-1)]
+			p.Number = 1
+			return withPorts(0, devices, p)
 		}, func(c *Config) {
 			c.Links = map[string]state.LinkHistory{"a": {Links: []state.Link{{Port: 1, Active: true, MaxRate: 300e9}}}}
 		}, "a", "b")
@@ -378,7 +368,7 @@ func TestPortExpeditesProbes(t *testing.T) {
 			b := newHardwareBench(t, func(devices []string, _ int) script {
 				n := changes.Load()
 				p := state.HardwarePort{Number: 1, LinkLayer: "Ethernet", Ifindex: 3, State: word(n%2 == 0), CarrierChanges: &n}
-				return telling(0, state.Hardware{Device: devices[0], Ports: []state.HardwarePort{p}})
+				return withPorts(0, devices, p)
 			}, func(c *Config) {
 				c.WatchLinks = func(ctx context.Context, handle func(int)) error {
 					began := time.Now()
