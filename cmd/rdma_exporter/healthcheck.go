@@ -93,7 +93,8 @@ func (h *healthcheck) ask(ctx context.Context, u *url.URL) (string, error) {
 		u.Scheme = "https"
 		status, line, err = get(ctx, u)
 	}
-	answer, wants := fmt.Sprintf("%d %s", status, http.StatusText(status)), ""
+	answer := fmt.Sprintf("%d %s", status, http.StatusText(status))
+	var wants string
 	switch {
 	case errors.Is(err, context.Canceled):
 		return "", errors.New("interrupted before it answered")

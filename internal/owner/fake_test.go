@@ -89,7 +89,7 @@ func gives[T any](t *testing.T, call any, want T) func(T, error) {
 func fails[T any](t *testing.T, call any, target error) func(T, error) {
 	return func(got T, err error) {
 		t.Helper()
-		if !errors.Is(err, target) || target != ErrGone && errors.Is(err, ErrGone) || !reflect.ValueOf(&got).Elem().IsZero() {
+		if !errors.Is(err, target) || !errors.Is(target, ErrGone) && errors.Is(err, ErrGone) || !reflect.ValueOf(&got).Elem().IsZero() {
 			t.Errorf("%v: got %+v, %v, want %v", call, got, err, target)
 		}
 	}

@@ -126,9 +126,9 @@ func (l *changeLogger) note(run *state.Run) {
 	}
 	skipped, clamped := oneLine(strings.Join(skips, "; "), maxTail), oneLine(strings.Join(clamps, "; "), maxTail)
 	notes := skipped + clamped
-	switch {
-	case notes == l.notes:
-	case notes == "":
+	switch notes {
+	case l.notes:
+	case "":
 		l.log.Info("Device is probed as configured again")
 	default:
 		l.log.Info("Device is not probed as configured", "skipped", skipped, "cut_down", clamped)
@@ -213,9 +213,9 @@ func (l *changeLogger) leaked(leaks []state.Leaked) {
 		parts = append(parts, fmt.Sprintf("%d %s", leak.Objects, leak.Type))
 	}
 	text := strings.Join(parts, ", ")
-	switch {
-	case text == l.leaks:
-	case text == "":
+	switch text {
+	case l.leaks:
+	case "":
 		l.log.Info("Objects of ended children are gone")
 	default:
 		l.log.Warn("The kernel still holds objects of ended children", "objects", text)

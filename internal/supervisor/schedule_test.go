@@ -8,6 +8,7 @@ import (
 
 // TestDelay verifies the pause until the next run of a job of one minute.
 func TestDelay(t *testing.T) {
+	t.Parallel()
 	const s, m = time.Second, time.Minute
 	for _, tt := range []struct {
 		name           string

@@ -75,7 +75,7 @@ type countedFault struct {
 	errno syscall.Errno
 }
 
-// counts counts another call or event, and reports whether a fault acts on it.
+// counts adds a call or event, and reports whether a fault acts on it.
 func counts(seen *int, after, times int) bool {
 	*seen++
 	return *seen > after && (times == 0 || *seen <= after+times)
