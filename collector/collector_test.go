@@ -328,7 +328,8 @@ func hostile() scene {
 		p.Latencies = []state.Latency{
 			{Port: -1, Path: state.PathFlush, Mode: state.ModeAny, Vector: -1, Count: 1, Missed: -1, Spurious: -1 << 63, Missing: 1<<63 - 1},
 			{Path: state.PathFlush, Mode: state.ModePoll, Samples: []time.Duration{-1 << 63, 1<<63 - 1}, Unsuccessful: []string{"\xff", ""}},
-			{Path: "no such path", Mode: state.ModeAny, Vector: 1, Count: 1}, {Path: state.PathFlush, Mode: "no such mode", Vector: 1, Count: 1},
+			{Path: "no such path", Mode: state.ModeAny, Vector: 1, Count: 1},
+			{Path: state.PathFlush, Mode: "no such mode", Vector: 1, Count: 1},
 			{Path: state.PathFlush, Mode: state.ModeAny, Vector: 1 << 62, Count: 1, P50: -1, P99: 1 << 62},
 		}
 		r.Probes = append(r.Probes, p)
@@ -339,8 +340,12 @@ func hostile() scene {
 	r.Calls = []state.Call{{Verb: "\xff", Errno: "\xff", Duration: -time.Hour}, {Verb: "", Duration: 1 << 62}}
 	contracts := &state.Run{Kind: state.KindContract, Device: name, Outcome: "exploded", Undestroyed: r.Undestroyed}
 	contracts.Contracts = []state.Contract{
-		{Name: "\xff", Severity: "\xff", Verdict: state.VerdictHolds}, {Name: "\xfe", Severity: "\xfe", Verdict: state.VerdictViolated},
-		{Verdict: state.VerdictSkipped, Reason: "\xff"}, {Verdict: state.VerdictSkipped}, {Verdict: state.VerdictSkipped}, {Verdict: "no such verdict"},
+		{Name: "\xff", Severity: "\xff", Verdict: state.VerdictHolds},
+		{Name: "\xfe", Severity: "\xfe", Verdict: state.VerdictViolated},
+		{Verdict: state.VerdictSkipped, Reason: "\xff"},
+		{Verdict: state.VerdictSkipped},
+		{Verdict: state.VerdictSkipped},
+		{Verdict: "no such verdict"},
 	}
 	i := troubled(name).Resources.Inventory
 	i.Objects = append(i.Objects, i.Objects[0], state.ObjectCount{Type: "\xff", Owner: "\xff", Objects: -1 << 63}, state.ObjectCount{Type: "\xfe", Owner: "\xfe"})

@@ -80,7 +80,9 @@ func questions() []question {
 		{"FEC_GET", unix.NETLINK_GENERIC, [2]byte{commandFEC, genericVersion}, []byte{commandFECReply}, askWithStats, readFEC},
 		{"STATS_GET", unix.NETLINK_GENERIC, [2]byte{commandStats, genericVersion}, []byte{commandStatsReply}, askPHY, readPHY},
 		{
-			"DCB_CMD_IEEE_GET", unix.NETLINK_ROUTE, [2]byte{unix.AF_UNSPEC, commandIEEEGet}, []byte{unix.AF_UNSPEC, commandIEEEGet},
+			"DCB_CMD_IEEE_GET", unix.NETLINK_ROUTE,
+			[2]byte{unix.AF_UNSPEC, commandIEEEGet},
+			[]byte{unix.AF_UNSPEC, commandIEEEGet},
 			func(e *netlink.AttributeEncoder, netdev string) { e.String(attrDCBName, netdev) }, readPFC,
 		},
 	}

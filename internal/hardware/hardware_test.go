@@ -589,16 +589,24 @@ func TestNetlink(t *testing.T) {
 		},
 		{"answers nothing", asked{}, nil, "counters/a=1 hw_counters/b=2", []string{"mlx5_0/1", "eth0"}},
 		{
-			"refuses", asked{err: syscall.EOPNOTSUPP, statistics: []state.Counter{{Name: "x"}}}, nil,
-			"counters/a=1 hw_counters/b=2", []string{"mlx5_0/1", "eth0"},
+			"refuses",
+			asked{err: syscall.EOPNOTSUPP, statistics: []state.Counter{{Name: "x"}}},
+			nil,
+			"counters/a=1 hw_counters/b=2",
+			[]string{"mlx5_0/1", "eth0"},
 		},
 		{
-			"is not asked", asked{}, []hardware.Group{{Port: 1, Group: state.GroupHardware}, {Port: 1, Group: state.GroupEthtool}},
+			"is not asked",
+			asked{},
+			[]hardware.Group{{Port: 1, Group: state.GroupHardware}, {Port: 1, Group: state.GroupEthtool}},
 			"counters/a=1", nil,
 		},
 		{
-			"skipped elsewhere", asked{}, []hardware.Group{{Port: 2, Group: state.GroupPort}},
-			"counters/a=1 hw_counters/b=2", []string{"mlx5_0/1", "eth0"},
+			"skipped elsewhere",
+			asked{},
+			[]hardware.Group{{Port: 2, Group: state.GroupPort}},
+			"counters/a=1 hw_counters/b=2",
+			[]string{"mlx5_0/1", "eth0"},
 		},
 	} {
 		o := options(root, "mlx5_0")

@@ -67,8 +67,11 @@ func (c Config) Validate() (Config, error) {
 		name    string
 		missing bool
 	}{
-		{"Snapshot", c.Snapshot == nil}, {"Status", c.Status == nil}, {"Gatherer", c.Gatherer == nil},
-		{"Registerer", c.Registerer == nil}, {"Logger", c.Logger == nil},
+		{"Snapshot", c.Snapshot == nil},
+		{"Status", c.Status == nil},
+		{"Gatherer", c.Gatherer == nil},
+		{"Registerer", c.Registerer == nil},
+		{"Logger", c.Logger == nil},
 	} {
 		if f.missing {
 			errs = append(errs, errors.New("no "+f.name))

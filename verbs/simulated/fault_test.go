@@ -205,8 +205,10 @@ func TestShort(t *testing.T) {
 		qp, withSRQ verbs.QPCap
 	}{
 		5: {
-			11, verbs.SRQAttr{MaxWR: 11},
-			verbs.QPCap{MaxSendWR: 3, MaxRecvWR: 3, MaxInlineData: 27}, verbs.QPCap{MaxSendWR: 3, MaxInlineData: 27},
+			11,
+			verbs.SRQAttr{MaxWR: 11},
+			verbs.QPCap{MaxSendWR: 3, MaxRecvWR: 3, MaxInlineData: 27},
+			verbs.QPCap{MaxSendWR: 3, MaxInlineData: 27},
 		},
 		1000: {},
 	} {
@@ -290,11 +292,13 @@ func TestChildren(t *testing.T) {
 	}{
 		{
 			simulated.Fault{Crash: true},
-			[]verbs.Verb{verbs.GetDeviceList, verbs.OpenDevice, verbs.CreateCQ, verbs.PollCQ, verbs.CloseDevice}, syscall.SIGABRT,
+			[]verbs.Verb{verbs.GetDeviceList, verbs.OpenDevice, verbs.CreateCQ, verbs.PollCQ, verbs.CloseDevice},
+			syscall.SIGABRT,
 		},
 		{
 			simulated.Fault{Hang: true},
-			[]verbs.Verb{verbs.GetDeviceList, verbs.CreateQP, verbs.GetCQEvent, verbs.DestroyCQ}, syscall.SIGKILL,
+			[]verbs.Verb{verbs.GetDeviceList, verbs.CreateQP, verbs.GetCQEvent, verbs.DestroyCQ},
+			syscall.SIGKILL,
 		},
 	} {
 		for _, verb := range test.verbs {

@@ -90,7 +90,9 @@ Below, each source is followed by the counters that were read there.
 				title string
 				names []string
 			}{
-				{"For", fed}, {"Without a metric:", raw}, {"Levels:", levels},
+				{"For", fed},
+				{"Without a metric:", raw},
+				{"Levels:", levels},
 				{"Always 0, because the driver never sets them:", never},
 			} {
 				if len(list.names) > 0 {

@@ -34,8 +34,20 @@ type driver struct {
 // drivers returns them in the order of their names.
 func drivers() []driver {
 	return []driver{
-		{"bnxt_re", bnxt}, {"cxgb4", cxgb4}, {"efa", efa}, {"erdma", erdma}, {"hfi1", hfi1}, {"hns", hns}, {"ionic", ionic},
-		{"irdma", irdma}, {"mana", mana}, {"mlx4", mlx4}, {"mlx5", mlx5}, {"ocrdma", ocrdma}, {"qib", qib}, {"rxe", rxe},
+		{"bnxt_re", bnxt},
+		{"cxgb4", cxgb4},
+		{"efa", efa},
+		{"erdma", erdma},
+		{"hfi1", hfi1},
+		{"hns", hns},
+		{"ionic", ionic},
+		{"irdma", irdma},
+		{"mana", mana},
+		{"mlx4", mlx4},
+		{"mlx5", mlx5},
+		{"ocrdma", ocrdma},
+		{"qib", qib},
+		{"rxe", rxe},
 	}
 }
 
