@@ -66,7 +66,7 @@ func TestHealthcheckAnswers(t *testing.T) {
 		says           string
 	}{
 		{answering(200, "rdma_exporter is well.\nreally\n"), 0, 0, ": 200 OK: rdma_exporter is well.\n"},
-		{answering(401, "no password\n"), 0, 1, ": 401 " + http.StatusText(401) + ": it wants a password, so "},
+		{answering(401, "no password\n"), 0, 1, ": 401 " + http.StatusText(http.StatusUnauthorized) + ": it wants a password, so "},
 		{answering(429, "Too Many Requests\n"), 0, 1, ": 429 Too Many Requests: it wants fewer requests, so "},
 		{answering(503, "rdma_exporter is not ready: waiting.\n"), 1, 1, ": 503 Service Unavailable: rdma_exporter is not ready: waiting.\n"},
 		{answering(400, "Bad Request\n"), 1, 1, ": 400 Bad Request: Bad Request\n"},
