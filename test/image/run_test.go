@@ -135,7 +135,8 @@ func listening(log io.Reader) (address, said string) {
 func scrape(ctx context.Context, t *testing.T, address string) string {
 	t.Helper()
 	request := running.Must(http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil))(t)
-	response := running.Must(new(http.Client).Do(request))(t)
+	response, err := new(http.Client).Do(request)
+	running.Check(t, err)
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != http.StatusOK {

@@ -502,7 +502,8 @@ func TestForward(t *testing.T) {
 	cmd, _ := r.start(t, "--no-devices", "--forward", port+":8080", "bash", "-c",
 		`busybox httpd -p 8080 -h "$1"; echo ready; sleep 1000`, "-", dir)
 	client := http.Client{Timeout: running.Patience}
-	response := running.Must(client.Get("http://127.0.0.1:" + port + "/page"))(t)
+	response, err := client.Get("http://127.0.0.1:" + port + "/page")
+	running.Check(t, err)
 	body, err := io.ReadAll(response.Body)
 	response.Body.Close()
 	if err != nil || string(body) != "served from inside\n" {
