@@ -69,11 +69,15 @@ func TestVM(t *testing.T) {
 	e.checkExposition(t)
 }
 
+// bootPatience limits how long the machine may take to boot and to probe its devices. On a
+// busy host that takes minutes.
+const bootPatience = 20 * time.Minute
+
 // ready waits until the exporter answers and has probed each device.
 func (e *exporter) ready(t testing.TB) {
 	t.Helper()
 	client := &http.Client{Timeout: 5 * time.Second}
-	running.Eventually(t, e.Name+" is ready", func() bool {
+	running.Within(t, bootPatience, e.Name+" is ready", func() bool {
 		e.MustRun(t)
 		response, err := client.Get("http://" + e.address + "/-/ready")
 		if err != nil {
