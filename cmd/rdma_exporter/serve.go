@@ -262,12 +262,19 @@ func (e *exporter) run(ctx context.Context, reloads <-chan os.Signal) error {
 }
 
 // evaluateChanges evaluates each change until ctx is done. A finding exists from the run that
-// found it, although the next scrape may be far away. The supervisor never waits for it.
+// found it, although the next scrape may be far away. The supervisor never waits for it. The
+// pause bounds what many changes of many devices cost, since each evaluation is of all.
 func evaluateChanges(ctx context.Context, changed <-chan struct{}, evaluate func()) {
+	const pause = 200 * time.Millisecond
 	for {
 		select {
 		case <-changed:
 			evaluate()
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-time.After(pause):
 		case <-ctx.Done():
 			return
 		}
