@@ -529,8 +529,11 @@ import (
 )
 
 func TestInside(t *testing.T) {
-	running.Must(os.Stat("/sys/class/infiniband/rxe0"))(t)
-	running.Must(os.Stat("inside_test.go"))(t)
+	for _, file := range []string{"/sys/class/infiniband/rxe0", "inside_test.go"} {
+		if _, err := os.Stat(file); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 func TestFails(t *testing.T) { t.Error("as it should") }
