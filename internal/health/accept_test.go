@@ -170,7 +170,7 @@ func TestAcceptanceUnused(t *testing.T) {
 	d := &h.snapshot.Devices[0]
 	d.Contracts, d.Resources = nil, nil
 	if got := unused(h.after(0)); got != nil {
-		t.Errorf("before the contracts were judged and the inventory taken: %q", got)
+		t.Errorf("before the contracts were checked and the inventory taken: %q", got)
 	}
 	h.has("a", port("1"))
 	if got, want := unused(h.after(0)), []string{"contract_violated/notify_any", "leaked/qp"}; !reflect.DeepEqual(got, want) {

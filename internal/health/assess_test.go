@@ -13,6 +13,7 @@ import (
 
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/test/golden"
 )
 
 // flat returns findings with their consequences after them.
@@ -57,45 +58,41 @@ func lines(all []health.Finding, severity bool) []string {
 	return found
 }
 
-// want is what a finding is to say: its message and action contain these texts.
-type want struct {
-	severity        health.Severity
-	subject         string
-	message, action []string
+// A record lists what is found in states, for a golden file.
+type record struct{ text strings.Builder }
+
+// recording returns a record that is compared with testdata/NAME.txt when the test ends.
+func recording(t *testing.T) *record {
+	t.Helper()
+	r := new(record)
+	t.Cleanup(func() { golden.Check(t, "testdata/"+t.Name()+".txt", r.text.String()) })
+	return r
 }
 
-func check(t *testing.T, s *state.DeviceState, thresholds health.Config, kind health.Kind, wanted ...want) {
-	t.Helper()
-	compare(t, of(health.Assess(s, thresholds, health.History{}), kind), kind, wanted...)
+// add records all findings in a state.
+func (r *record) add(name string, s *state.DeviceState) { r.found(name, assess(s)) }
+
+func (r *record) found(name string, all []health.Finding) {
+	fmt.Fprintf(&r.text, "== %s\n", name)
+	r.list("", all)
+}
+
+// list writes findings and, indented, their consequences.
+func (r *record) list(indent string, all []health.Finding) {
+	for _, f := range all {
+		fmt.Fprintf(&r.text, "%s%s %s %s: %s\n", indent, f.Severity, f.Kind, f.Subject, f.Message)
+		if f.Evidence != "" {
+			fmt.Fprintf(&r.text, "%s  %s\n", indent, f.Evidence)
+		}
+		fmt.Fprintf(&r.text, "%s  > %s\n", indent, f.Action)
+		r.list(indent+"    ", f.Consequences)
+	}
 }
 
 func once() health.Config {
 	c := health.Default()
 	c.Once = true
 	return c
-}
-
-func compare(t *testing.T, got []health.Finding, kind health.Kind, wanted ...want) {
-	t.Helper()
-	if len(got) != len(wanted) {
-		t.Fatalf("got %d findings %s, want %d: %+v", len(got), kind, len(wanted), got)
-	}
-	for i, w := range wanted {
-		f := got[i]
-		if f.Severity != w.severity || f.Subject != w.subject {
-			t.Errorf("finding %d: got %s %q, want %s %q", i, f.Severity, f.Subject, w.severity, w.subject)
-		}
-		for _, text := range w.message {
-			if !strings.Contains(f.Message, text) {
-				t.Errorf("finding %d: there is no %q in the message %q", i, text, f.Message)
-			}
-		}
-		for _, text := range w.action {
-			if !strings.Contains(f.Action, text) {
-				t.Errorf("finding %d: there is no %q in the action %q", i, text, f.Action)
-			}
-		}
-	}
 }
 
 func TestNothing(t *testing.T) {
@@ -111,7 +108,7 @@ func TestNothing(t *testing.T) {
 	}
 	for name, s := range map[string]*state.DeviceState{
 		"probed":          {Present: true, Last: new(state.Run)},
-		"judged":          {Present: true, Contracts: &state.Contracts{Last: new(state.Run)}},
+		"checked":         {Present: true, Contracts: &state.Contracts{Last: new(state.Run)}},
 		"being looked at": {Present: true, Resources: new(state.Resources)},
 		"looked at":       device(state.Inventory{PIDsVisible: true}),
 		"stale":           {Last: &state.Run{Undestroyed: []state.Undestroyed{{Type: "cq"}}}, Resources: &state.Resources{Inventory: trouble().Resources.Inventory}},
@@ -123,157 +120,91 @@ func TestNothing(t *testing.T) {
 }
 
 func TestNearLimit(t *testing.T) {
-	const (
-		critical = health.SeverityCritical
-		warning  = health.SeverityWarning
-	)
+	r := recording(t)
 	users := func(kind string, n int64) state.Inventory {
 		return state.Inventory{Objects: []state.ObjectCount{{Type: kind, Owner: state.OwnerUser, Objects: n}}}
 	}
 	limit := func(name string, n int64) state.Limit { return state.Limit{Name: name, Value: n} }
-	owned := users("qp", 90)
-	owned.Owners = []state.Owner{
-		holder(1, "small", "qp", 20), holder(2, "", "qp", 60),
-		{PID: 3, Comm: "other", Objects: []state.TypeCount{{Type: "mr", Objects: 1000}}},
+	for _, of := range [][2]int64{
+		{79, 100}, {80, 100}, {94, 100}, {95, 100}, {9999999, 10000000}, {200, 100}, {999, 100}, {1000, 100}, {100, 0}, {100, -1}, {0, 1},
+	} {
+		r.add(fmt.Sprint(of[0], " of ", of[1]), device(users("qp", of[0]), limit("max_qp", of[1])))
 	}
-	byKernel := state.Inventory{
-		Objects: []state.ObjectCount{{Type: "qp", Owner: state.OwnerUser, Objects: 40}, {Type: "qp", Owner: state.OwnerKernel, Objects: 50}},
-		Owners:  []state.Owner{holder(1, "small", "qp", 20)},
+	for _, kind := range state.ResourceTypes() {
+		r.add("the only "+kind, device(users(kind, 1), limit("max_"+kind, 1)))
 	}
-	even := users("qp", 40)
-	even.Objects = append(even.Objects, state.ObjectCount{Type: "qp", Owner: state.OwnerKernel, Objects: 40})
-	even.Owners = []state.Owner{holder(1, "one", "qp", 40), holder(2, "two", "qp", 40)}
-	none := users("qp", 90)
-	none.Owners = []state.Owner{holder(1, "idle", "qp", 0)}
-	pod1 := users("qp", 96)
-	pod1.Owners = []state.Owner{{PID: 5, Comm: "job", ContainerID: container, PodUID: pod, Objects: []state.TypeCount{{Type: "qp", Objects: 96}}}}
+	r.add("a limit that is not reported", device(users("qp", 100), limit("max_qp_wr", 1)))
+	unqueried := device(users("qp", 100))
+	unqueried.Info = nil
+	r.add("a device that was not queried", unqueried)
+	r.add("more than an integer holds", device(state.Inventory{Objects: []state.ObjectCount{
+		{Type: "qp", Owner: state.OwnerUser, Objects: math.MaxInt64}, {Type: "qp", Owner: state.OwnerKernel, Objects: math.MaxInt64},
+	}}, limit("max_qp", 10)))
+	r.add("only counted", device(state.Inventory{Objects: []state.ObjectCount{{Type: "qp", Owner: state.OwnerUnknown, Objects: 90}}}, limit("max_qp", 100)))
+	r.add("the worst first", device(state.Inventory{Objects: []state.ObjectCount{
+		{Type: "pd", Objects: 81}, {Type: "cq", Objects: 97}, {Type: "qp", Objects: 99}, {Type: "mr", Objects: 90},
+	}}, limit("max_pd", 100), limit("max_cq", 100), limit("max_qp", 100), limit("max_mr", 100)))
 	for _, tc := range []struct {
-		name  string
-		state *state.DeviceState
-		want  []want
+		name         string
+		user, kernel int64
+		owners       []state.Owner
 	}{
-		{"below", device(users("qp", 79), limit("max_qp", 100)), nil},
-		{"at the warning", device(users("qp", 80), limit("max_qp", 100)), []want{{warning, "qp", []string{"80 queue pairs", "100 (max_qp)", "80 %"}, []string{"`rdma resource show qp link rxe0`"}}}},
-		{"below critical", device(users("qp", 94), limit("max_qp", 100)), []want{{warning, "qp", []string{"94 %"}, nil}}},
-		{"at critical", device(users("qp", 95), limit("max_qp", 100)), []want{{critical, "qp", []string{"95 %"}, nil}}},
-		{"nearly all", device(users("qp", 9999999), limit("max_qp", 10000000)), []want{{critical, "qp", []string{": 99.9 %"}, nil}}},
-		{"more than there can be", device(users("qp", 200), limit("max_qp", 100)), []want{{critical, "qp", []string{"200 %"}, nil}}},
-		{"nearly ten times that", device(users("qp", 999), limit("max_qp", 100)), []want{{critical, "qp", []string{": 999 %"}, nil}}},
-		{"ten times that", device(users("qp", 1000), limit("max_qp", 100)), []want{{critical, "qp", []string{">999 %"}, nil}}},
-		{"more than an integer holds", device(state.Inventory{Objects: []state.ObjectCount{
-			{Type: "qp", Owner: state.OwnerUser, Objects: math.MaxInt64}, {Type: "qp", Owner: state.OwnerKernel, Objects: math.MaxInt64},
-		}}, limit("max_qp", 10)), []want{{critical, "qp", []string{"9,223,372,036,854,775,807 queue pairs", ">999 %"}, nil}}},
-		{"no limit", device(users("qp", 100), limit("max_qp", 0)), nil},
-		{"a limit that is none", device(users("qp", 100), limit("max_qp", -1)), nil},
-		{"a limit that is not told", device(users("qp", 100), limit("max_qp_wr", 1)), nil},
-		{"nothing there", device(users("qp", 0), limit("max_qp", 1)), nil},
-		{"protection domains", device(users("pd", 1), limit("max_pd", 1)), []want{{critical, "pd", []string{"1 protection domain and"}, []string{"`rdma resource show pd dev rxe0`"}}}},
-		{"completion queues", device(users("cq", 1), limit("max_cq", 1)), []want{{critical, "cq", []string{"max_cq"}, nil}}},
-		{"memory regions", device(users("mr", 1), limit("max_mr", 1)), []want{{critical, "mr", []string{"max_mr"}, nil}}},
-		{"shared receive queues", device(users("srq", 1), limit("max_srq", 1)), []want{{critical, "srq", []string{"max_srq"}, nil}}},
-		{"types without a limit", device(users("ctx", 1), limit("max_ctx", 1)), nil},
-		{"the largest owner", device(owned, limit("max_qp", 100)), []want{{warning, "qp", []string{"has 60: pid 2."}, []string{"`rdma resource show qp link rxe0 pid 2`"}}}},
-		{"the kernel", device(byKernel, limit("max_qp", 100)), []want{{warning, "qp", []string{"90 queue pairs", "The kernel itself has most of them: 50"}, []string{"`rdma resource show qp link rxe0`"}}}},
-		{"as many of the kernel's, and of the next owner's", device(even, limit("max_qp", 100)), []want{{warning, "qp", []string{"The largest owner has 40: pid 1 (one)."}, []string{"`rdma resource show qp link rxe0 pid 1`"}}}},
-		{"an owner of none", device(none, limit("max_qp", 100)), []want{{warning, "qp", nil, []string{"`rdma resource show qp link rxe0`"}}}},
-		{"an owner in a pod", device(pod1, limit("max_qp", 100)), []want{{critical, "qp", []string{"pid 5 (job), container 3f2a1b2c3d4e, pod " + pod}, nil}}},
-		{"only counted", device(state.Inventory{Objects: []state.ObjectCount{{Type: "qp", Owner: state.OwnerUnknown, Objects: 90}}}, limit("max_qp", 100)), []want{{warning, "qp", []string{"90 queue pairs"}, nil}}},
-		{"the worst first", device(state.Inventory{Objects: []state.ObjectCount{
-			{Type: "pd", Objects: 81}, {Type: "cq", Objects: 97}, {Type: "qp", Objects: 99}, {Type: "mr", Objects: 90},
-		}}, limit("max_pd", 100), limit("max_cq", 100), limit("max_qp", 100), limit("max_mr", 100)), []want{
-			{critical, "qp", nil, nil}, {critical, "cq", nil, nil}, {warning, "mr", nil, nil}, {warning, "pd", nil, nil},
+		{"the largest owner", 90, 0, []state.Owner{
+			holder(1, "small", "qp", 20), holder(2, "", "qp", 60),
+			{PID: 3, Comm: "other", Objects: []state.TypeCount{{Type: "mr", Objects: 1000}}},
+		}},
+		{"the kernel", 40, 50, []state.Owner{holder(1, "small", "qp", 20)}},
+		{"as many of the kernel's, and of the next owner's", 40, 40, []state.Owner{holder(1, "one", "qp", 40), holder(2, "two", "qp", 40)}},
+		{"an owner of none", 90, 0, []state.Owner{holder(1, "idle", "qp", 0)}},
+		{"an owner in a pod", 96, 0, []state.Owner{
+			{PID: 5, Comm: "job", ContainerID: container, PodUID: pod, Objects: []state.TypeCount{{Type: "qp", Objects: 96}}},
 		}},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			check(t, tc.state, health.Default(), health.FindingNearLimit, tc.want...)
-		})
+		i := users("qp", tc.user)
+		i.Objects = append(i.Objects, state.ObjectCount{Type: "qp", Owner: state.OwnerKernel, Objects: tc.kernel})
+		i.Owners = tc.owners
+		r.add(tc.name, device(i, limit("max_qp", 100)))
 	}
-
-	s := device(users("qp", 100))
-	s.Info = nil
-	check(t, s, health.Default(), health.FindingNearLimit)
 }
 
 func TestCgroupNearLimit(t *testing.T) {
-	const kind = health.FindingCgroupNearLimit
+	r := recording(t)
 	use := func(current, limit int64) *state.DeviceState {
 		return device(state.Inventory{Cgroups: []state.CgroupUse{{Cgroup: "/a b", Resource: "hca_handle", Current: current, Limit: limit}}})
 	}
-	for _, tc := range []struct {
-		current, limit int64
-		severity       health.Severity
-		message        string
-	}{
-		{79, 100, "", ""},
-		{80, 100, health.SeverityWarning, "In use by cgroup /a b: 80 of 100 hca_handle allowed (rdma.max), 80 %."},
-		{95, 100, health.SeverityCritical, "95 %"},
-		{1 << 40, -1, "", ""},
-		{0, 0, "", ""}, // Forbidden, and so it is.
-		{1, 0, health.SeverityCritical, "In use by cgroup /a b: 1 hca_handle; none is allowed (rdma.max)."},
-	} {
-		t.Run(fmt.Sprint(tc.current, " of ", tc.limit), func(t *testing.T) {
-			if tc.severity == "" {
-				check(t, use(tc.current, tc.limit), health.Default(), kind)
-				return
-			}
-			check(t, use(tc.current, tc.limit), health.Default(), kind, want{
-				tc.severity, "cgroup /a b hca_handle",
-				[]string{tc.message},
-				[]string{"`cat /sys/fs/cgroup'/a b'/rdma.current`", "Raise hca_handle of rxe0"},
-			})
-		})
+	// Of 0 of 0 all is forbidden, and so it is.
+	for _, of := range [][2]int64{{79, 100}, {80, 100}, {95, 100}, {1 << 40, -1}, {0, 0}, {1, 0}} {
+		r.add(fmt.Sprint(of[0], " of ", of[1]), use(of[0], of[1]))
 	}
-	t.Run("a path that a shell would misread", func(t *testing.T) {
-		s := use(1, 1)
-		s.Resources.Inventory.Cgroups[0].Cgroup = "/it's $(reboot)"
-		check(t, s, health.Default(), kind, want{
-			health.SeverityCritical, "cgroup /it's $(reboot) hca_handle", nil, []string{`cat /sys/fs/cgroup'/it'\''s $(reboot)'/rdma.current`},
-		})
-	})
-	t.Run("a container", func(t *testing.T) {
-		check(t, trouble(), health.Default(), kind,
-			want{
-				health.SeverityCritical, "container 3f2a1b2c3d4e hca_object",
-				[]string{"container 3f2a1b2c3d4e, pod " + pod, "4000 of 4096"},
-				[]string{"`cat /sys/fs/cgroup" + podCgroup + "/rdma.current`"},
-			},
-			want{health.SeverityWarning, "cgroup /user.slice/a b hca_handle", []string{"8 of 10"}, nil})
-	})
+	s := use(1, 1)
+	s.Resources.Inventory.Cgroups[0].Cgroup = "/it's $(reboot)"
+	r.add("a path that a shell would misread", s)
+	r.found("a container", of(assess(trouble()), health.FindingCgroupNearLimit))
 }
 
 func TestMemlock(t *testing.T) {
+	r := recording(t)
 	for _, tc := range []struct {
 		name                  string
 		pinned, locked, limit int64
-		severity              health.Severity
-		message               string
 	}{
-		{"pins nothing", 0, 0, 64 << 10, "", ""},
-		{"may pin nothing", 0, 0, 0, "", ""},
-		{"below", 79, 0, 100, "", ""},
-		{"at the warning", 80, 0, 100, health.SeverityWarning, "80 bytes are pinned (VmPin) for pid 7 (trainer), of the 100 bytes"},
-		{"locked as much as pinned", 90, 90, 100, health.SeverityWarning, "90 bytes are pinned (VmPin) for pid 7"},
-		{"locked more than pinned", 10, 90, 100, health.SeverityWarning, "90 bytes are locked (VmLck) by pid 7"},
-		// The kernel counts them apart.
-		{"both", 60, 60, 100, "", ""},
-		{"at critical", 95 << 20, 0, 100 << 20, health.SeverityCritical, "95 MiB are pinned"},
-		{"just a unit", 1 << 10, 0, 1 << 10, health.SeverityCritical, "1 KiB are pinned"},
-		{"all", 1 << 30, 0, 1 << 30, health.SeverityCritical, "1 GiB are pinned (VmPin) for pid 7 (trainer), of the 1 GiB allowed (RLIMIT_MEMLOCK): 100 %."},
-		{"unlimited", 1 << 40, 0, -1, "", ""},
+		{"pins nothing", 0, 0, 64 << 10},
+		{"may pin nothing", 0, 0, 0},
+		{"below", 79, 0, 100},
+		{"at the warning", 80, 0, 100},
+		{"locked as much as pinned", 90, 90, 100},
+		{"locked more than pinned", 10, 90, 100},
+		{"both, which the kernel counts apart", 60, 60, 100},
+		{"at critical", 95 << 20, 0, 100 << 20},
+		{"just a unit", 1 << 10, 0, 1 << 10},
+		{"all", 1 << 30, 0, 1 << 30},
+		{"unlimited", 1 << 40, 0, -1},
 		// It has CAP_IPC_LOCK, or it would not have come this far.
-		{"beyond", 101, 0, 100, "", ""},
-		{"beyond nothing", 1, 0, 0, "", ""},
+		{"beyond", 101, 0, 100},
+		{"beyond nothing", 1, 0, 0},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			s := device(state.Inventory{Owners: []state.Owner{holder(1, "unknown", "qp", 1), pinning(7, tc.pinned, tc.locked, tc.limit)}})
-			if tc.severity == "" {
-				check(t, s, health.Default(), health.FindingMemlock)
-				return
-			}
-			check(t, s, health.Default(), health.FindingMemlock, want{
-				tc.severity, "pid 7 (trainer)", []string{tc.message}, []string{"prlimit --memlock --pid 7", "LimitMEMLOCK", "ulimit -l"},
-			})
-		})
+		owners := []state.Owner{holder(1, "unknown", "qp", 1), pinning(7, tc.pinned, tc.locked, tc.limit)}
+		r.add(tc.name, device(state.Inventory{Owners: owners}))
 	}
 }
 
@@ -298,6 +229,7 @@ func TestLevels(t *testing.T) {
 }
 
 func TestOrphaned(t *testing.T) {
+	r := recording(t)
 	dev := func(visible bool, age time.Duration, ownerless ...state.TypeCount) *state.DeviceState {
 		s := device(state.Inventory{PIDsVisible: visible, Ownerless: ownerless})
 		if age >= 0 {
@@ -306,244 +238,174 @@ func TestOrphaned(t *testing.T) {
 		return s
 	}
 	qps, pds := state.TypeCount{Type: "qp", Objects: 37}, state.TypeCount{Type: "pd", Objects: 2}
-	for _, tc := range []struct {
-		name     string
-		state    *state.DeviceState
-		orphaned string
-		unseen   string
-	}{
-		{"none", dev(true, -1), "", ""},
-		{"none where PIDs are out of sight", dev(false, -1), "", ""},
-		{"none any more", dev(true, time.Hour), "", ""},
-		{"of no number", dev(true, time.Hour, state.TypeCount{Type: "qp"}), "", ""},
-		{"just found", dev(true, 0, pds, qps), "", ""},
-		{"nearly old enough", dev(true, time.Minute-1, pds, qps), "", ""},
-		{"old enough", dev(true, time.Minute, pds, qps), "39 objects (37 qp, 2 pd). Inventories have found such objects since 2026-03-01 11:59:00 UTC, for 1 min.", ""},
-		{"of unknown age", dev(true, -1, qps), "", ""},
-		{"out of sight", dev(false, time.Hour, pds, qps), "", "39 objects (37 qp, 2 pd)"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			var orphaned, unseen []want
-			if tc.orphaned != "" {
-				orphaned = []want{{health.SeverityWarning, "user objects", []string{tc.orphaned}, []string{"fuser -v /dev/infiniband", "rdma resource show qp link rxe0"}}}
-			}
-			if tc.unseen != "" {
-				unseen = []want{{health.SeverityInfo, "owners", []string{tc.unseen}, []string{"hostPID: true"}}}
-			}
-			check(t, tc.state, health.Default(), health.FindingOrphaned, orphaned...)
-			check(t, tc.state, health.Default(), health.FindingPIDsInvisible, unseen...)
-		})
-	}
-	t.Run("at once", func(t *testing.T) {
-		thresholds := health.Default()
-		thresholds.OrphanAge = 0
-		if got := of(health.Assess(dev(true, 0, qps), thresholds, health.History{}), health.FindingOrphaned); len(got) != 1 {
-			t.Errorf("got %+v", got)
-		}
-	})
+	r.add("none", dev(true, -1))
+	r.add("none where PIDs are out of sight", dev(false, -1))
+	r.add("none any more", dev(true, time.Hour))
+	r.add("of no number", dev(true, time.Hour, state.TypeCount{Type: "qp"}))
+	r.add("just found", dev(true, 0, pds, qps))
+	r.add("nearly old enough", dev(true, time.Minute-1, pds, qps))
+	r.add("old enough", dev(true, time.Minute, pds, qps))
+	r.add("of unknown age", dev(true, -1, qps))
+	r.add("out of sight", dev(false, time.Hour, pds, qps))
+	thresholds := health.Default()
+	thresholds.OrphanAge = 0
+	r.found("at once", health.Assess(dev(true, 0, qps), thresholds, health.History{}))
 }
 
 // TestOrphanedBesideLeaked verifies that objects leaked by children of the exporter do not count as orphans.
 func TestOrphanedBesideLeaked(t *testing.T) {
+	r := recording(t)
 	s := device(state.Inventory{PIDsVisible: true, Ownerless: []state.TypeCount{{Type: "qp", Objects: 37}, {Type: "pd", Objects: 2}}})
 	s.Resources.OrphanedSince = taken().Add(-time.Hour)
-	for _, tc := range []struct {
-		leaked []state.Leaked
-		want   string
-	}{
-		{[]state.Leaked{{Type: "qp", Objects: 30}}, "9 objects (7 qp, 2 pd)"},
-		{[]state.Leaked{{Type: "qp", Objects: 30}, {Type: "pd", Objects: 1}}, "8 objects (7 qp, 1 pd)"},
-		{[]state.Leaked{{Type: "cq", Objects: 30}}, "39 objects (37 qp, 2 pd)"},
-		{[]state.Leaked{{Type: "qp", Objects: 38}}, "2 objects (2 pd)"},
-		{[]state.Leaked{{Type: "qp", Objects: -1}}, "39 objects (37 qp, 2 pd)"},
-		{[]state.Leaked{{Type: "qp", Objects: 37}, {Type: "pd", Objects: 2}}, ""},
+	for _, leaked := range [][]state.TypeCount{
+		{{Type: "qp", Objects: 30}},
+		{{Type: "qp", Objects: 30}, {Type: "pd", Objects: 1}},
+		{{Type: "cq", Objects: 30}},
+		{{Type: "qp", Objects: 38}},
+		{{Type: "qp", Objects: -1}},
+		{{Type: "qp", Objects: 37}, {Type: "pd", Objects: 2}},
 	} {
-		s.Resources.Leaked = tc.leaked
-		var wanted []want
-		if tc.want != "" {
-			wanted = []want{{health.SeverityWarning, "user objects", []string{"Without a living owner: " + tc.want + "."}, nil}}
+		s.Resources.Leaked = nil
+		for _, l := range leaked {
+			s.Resources.Leaked = append(s.Resources.Leaked, state.Leaked{Type: l.Type, Objects: l.Objects})
 		}
-		check(t, s, health.Default(), health.FindingOrphaned, wanted...)
+		r.found(fmt.Sprint("37 qp and 2 pd, and of them leaked ", leaked), of(assess(s), health.FindingOrphaned))
 	}
 	// With invisible owners they cannot be distinguished.
 	s.Resources.Leaked, s.Resources.Inventory.PIDsVisible = []state.Leaked{{Type: "qp", Objects: 30}}, false
-	check(t, s, health.Default(), health.FindingPIDsInvisible, want{health.SeverityInfo, "owners", []string{"39 objects (37 qp, 2 pd)"}, nil})
+	r.found("out of sight", of(assess(s), health.FindingPIDsInvisible))
 }
 
 func TestLeaked(t *testing.T) {
-	left := func(all ...state.Leaked) *state.DeviceState {
+	r := recording(t)
+	add := func(name string, all ...state.Leaked) {
 		s := device(state.Inventory{})
 		s.Resources.Leaked = all
-		return s
+		r.add(name, s)
 	}
-	since := func(age time.Duration) time.Time { return taken().Add(-age) }
-	const subject = "the exporter's own objects"
-	check(t, left(), health.Default(), health.FindingLeaked)
-	check(t, left(state.Leaked{Type: "qp", Since: since(time.Hour)}), health.Default(), health.FindingLeaked)
-	check(t, left(state.Leaked{Type: "qp", Objects: 1, Since: taken()}), health.Default(), health.FindingLeaked,
-		want{health.SeverityWarning, subject, []string{"1 object (1 qp)", "since 2026-03-01 12:00:00 UTC, for 0 s"}, []string{"--device.exclude=rxe0"}})
-	check(t, left(state.Leaked{Type: "qp", Objects: 1, Since: since(time.Minute - 1)}), health.Default(), health.FindingLeaked,
-		want{health.SeverityWarning, subject, nil, nil})
-	check(t, left(state.Leaked{Type: "qp", Objects: 1, Since: since(time.Minute)}), health.Default(), health.FindingLeaked,
-		want{health.SeverityCritical, subject, nil, nil})
-	check(t, left(
-		state.Leaked{Type: "qp", Objects: 1, Since: taken()}, state.Leaked{Type: "mr", Objects: 3, Since: since(time.Hour)},
-		state.Leaked{Type: "pd", Objects: 0, Since: since(time.Hour * 9)},
-	), health.Default(), health.FindingLeaked,
-		want{health.SeverityCritical, subject, []string{"4 objects (3 mr, 1 qp)", "since 2026-03-01 11:00:00 UTC, for 1 h"}, nil})
+	leaked := func(typ string, objects int64, age time.Duration) state.Leaked {
+		return state.Leaked{Type: typ, Objects: objects, Since: taken().Add(-age)}
+	}
+	add("none")
+	add("of no number", leaked("qp", 0, time.Hour))
+	add("just found", leaked("qp", 1, 0))
+	add("nearly old enough", leaked("qp", 1, time.Minute-1))
+	add("old enough", leaked("qp", 1, time.Minute))
+	add("several", leaked("qp", 1, 0), leaked("mr", 3, time.Hour), leaked("pd", 0, 9*time.Hour))
 }
 
 func TestUndestroyed(t *testing.T) {
+	r := recording(t)
 	cq, pd := state.Undestroyed{Type: "cq", Errno: "EBUSY", Attempts: 3}, state.Undestroyed{Type: "pd", Errno: "EBUSY", Attempts: 7}
 	run := func(objects ...state.Undestroyed) *state.Run { return &state.Run{Undestroyed: objects} }
 	dev := func(probes, contracts *state.Run) *state.DeviceState {
 		return &state.DeviceState{Name: "rxe0", Present: true, Last: probes, Contracts: &state.Contracts{Last: contracts}}
 	}
-	const (
-		kind = health.FindingUndestroyed
-		w    = health.SeverityWarning
-	)
-	check(t, dev(run(), run()), health.Default(), kind)
-	check(t, dev(run(cq), nil), health.Default(), kind,
-		want{w, "cq EBUSY", []string{"of the probes the device refused to destroy 1 completion queue: EBUSY, tried up to 3 times"}, []string{"uses the cq"}})
-	check(t, dev(nil, run(pd)), health.Default(), kind, want{w, "pd EBUSY", []string{"of the contract run the"}, nil})
-	check(t, dev(run(pd, cq, state.Undestroyed{Type: "pd", Errno: "EBUSY", Attempts: 2}), run(cq, state.Undestroyed{Type: "cq", Errno: "EIO"}, state.Undestroyed{Type: "comp_channel"})), health.Default(), kind,
-		want{w, "pd EBUSY", []string{"2 protection domains", "up to 7 times"}, nil},
-		want{w, "cq EBUSY", []string{"of the probes (1) and the contracts (1)", "2 completion queues"}, nil},
-		want{w, "cq EIO", nil, nil},
-		want{w, "comp_channel no errno", []string{"1 completion channel"}, nil})
+	r.add("none", dev(run(), run()))
+	r.add("by the probes", dev(run(cq), nil))
+	r.add("by the contract run", dev(nil, run(pd)))
+	r.add("several", dev(
+		run(pd, cq, state.Undestroyed{Type: "pd", Errno: "EBUSY", Attempts: 2}),
+		run(cq, state.Undestroyed{Type: "cq", Errno: "EIO"}, state.Undestroyed{Type: "comp_channel"}),
+	))
 	vanished := dev(run(cq), run(pd))
 	vanished.Present = false
-	check(t, vanished, health.Default(), kind)
+	r.add("of a device that vanished", vanished)
 }
 
 func TestStuck(t *testing.T) {
+	r := recording(t)
 	for _, present := range []bool{true, false} {
 		s := &state.DeviceState{
 			Name: "rxe0", Present: present, Stuck: &state.Stuck{PID: 814, Verb: "ibv_destroy_cq", Since: taken()},
 			Resources: &state.Resources{Stuck: &state.Stuck{PID: 815, Since: taken()}},
 		}
-		check(t, s, health.Default(), health.FindingStuck,
-			want{health.SeverityCritical, "pid 814", []string{"(probes or contract run)", "pid 814", "since 2026-03-01 12:00:00 UTC, in ibv_destroy_cq."}, []string{"cat /proc/814/stack", "dmesg"}},
-			want{health.SeverityCritical, "pid 815", []string{"(inventory)", "since 2026-03-01 12:00:00 UTC."}, []string{"cat /proc/815/stack"}})
+		r.add(fmt.Sprint("two, device present ", present), s)
 		s.Resources = nil
-		check(t, s, health.Default(), health.FindingStuck, want{health.SeverityCritical, "pid 814", nil, nil})
+		r.add(fmt.Sprint("one, device present ", present), s)
 	}
 }
 
 func TestQPError(t *testing.T) {
-	qps := func(counts ...state.QueuePairCount) *state.DeviceState {
-		return device(state.Inventory{QueuePairs: counts})
-	}
-	count := func(kind, dev string, n int64) state.QueuePairCount {
-		return state.QueuePairCount{Type: kind, State: dev, Objects: n}
-	}
-	const w = health.SeverityWarning
-	check(t, qps(), health.Default(), health.FindingQPError)
-	check(t, qps(count("rc", "rts", 9), count("rc", "reset", 9), count("rc", "err", 0)), health.Default(), health.FindingQPError)
-	check(t, qps(count("rc", "rts", 9), count("rc", "err", 1)), health.Default(), health.FindingQPError,
-		want{w, "qp", []string{"In the state err: 1 queue pair; of 10 in all. The inventory does not say"}, []string{"`rdma resource show qp link rxe0 state ERR`"}})
-	check(t, qps(count("ud", "sqe", 2)), health.Default(), health.FindingQPError,
-		want{w, "qp", []string{"In the state sqe: 2 queue pairs; of 2 in all"}, []string{"state SQE`"}})
+	r := recording(t)
 	thresholds := health.Default()
-	passing := qps(count("rc", "err", 2), count("ud", "sqe", 1))
-	passing.Resources.Inventory.TransientErrors = 2
-	check(t, passing, health.Default(), health.FindingQPError,
-		want{w, "qp", []string{"In the state err: 2 queue pairs; in the state sqe: 1; of 3 in all. 2 of them do not count"}, nil})
-	passing.Resources.Inventory.TransientErrors = 3
-	check(t, passing, health.Default(), health.FindingQPError)
+	// Each count is the type, the state and the number of queue pairs.
+	add := func(name string, transient int64, counts ...string) {
+		var i state.Inventory
+		i.TransientErrors = transient
+		for _, c := range counts {
+			var q state.QueuePairCount
+			if _, err := fmt.Sscan(c, &q.Type, &q.State, &q.Objects); err != nil {
+				t.Fatal(err)
+			}
+			i.QueuePairs = append(i.QueuePairs, q)
+		}
+		r.found(name, health.Assess(device(i), thresholds, health.History{}))
+	}
+	add("none", 0)
+	add("none in error", 0, "rc rts 9", "rc reset 9", "rc err 0")
+	add("one of ten", 0, "rc rts 9", "rc err 1")
+	add("all in sqe", 0, "ud sqe 2")
+	add("some transient", 2, "rc err 2", "ud sqe 1")
+	add("all transient", 3, "rc err 2", "ud sqe 1")
 	thresholds.QPErrors = 0
-	check(t, qps(count("rc", "rts", 9)), thresholds, health.FindingQPError)
+	add("none in error, at a threshold of 0", 0, "rc rts 9")
 	thresholds.QPErrors = 5
-	check(t, qps(count("rc", "err", 2), count("ud", "sqe", 2)), thresholds, health.FindingQPError)
-	check(t, qps(count("rc", "err", 2), count("uc", "err", 2), count("ud", "sqe", 1)), thresholds, health.FindingQPError,
-		want{w, "qp", []string{"In the state err: 4 queue pairs; in the state sqe: 1; of 5 in all"}, []string{"state ERR`"}})
+	add("4 at a threshold of 5", 0, "rc err 2", "ud sqe 2")
+	add("5 at a threshold of 5", 0, "rc err 2", "uc err 2", "ud sqe 1")
 }
 
 func TestCQUnfillable(t *testing.T) {
+	r := recording(t)
 	dev := func(u *state.CQSum) *state.DeviceState {
 		return device(state.Inventory{OversizedCQs: u, Owners: []state.Owner{holder(7, "trainer", "cq", 3)}})
 	}
-	check(t, dev(nil), health.Default(), health.FindingCQUnfillable)
-	check(t, dev(&state.CQSum{Objects: 9, Entries: 1<<16 - 1, Largest: 9}), health.Default(), health.FindingCQUnfillable)
-	check(t, dev(&state.CQSum{Objects: 9, Entries: 1 << 16, Largest: 8191, PID: 7}), health.Default(), health.FindingCQUnfillable,
-		want{
-			health.SeverityInfo, "cq",
-			[]string{"9 completion queues with 65,536 entries", "largest has 8191, and belongs to pid 7 (trainer)."},
-			[]string{"`rdma resource show cq dev rxe0 pid 7`"},
-		})
-	check(t, dev(&state.CQSum{Objects: 1, Entries: 1 << 20, Largest: 1 << 20, PID: 8}), health.Default(), health.FindingCQUnfillable,
-		want{health.SeverityInfo, "cq", []string{"belongs to pid 8."}, nil})
+	r.add("none", dev(nil))
+	r.add("few entries", dev(&state.CQSum{Objects: 9, Entries: 1<<16 - 1, Largest: 9}))
+	r.add("of an owner", dev(&state.CQSum{Objects: 9, Entries: 1 << 16, Largest: 8191, PID: 7}))
+	r.add("of a process that is no owner", dev(&state.CQSum{Objects: 1, Entries: 1 << 20, Largest: 1 << 20, PID: 8}))
+	r.add("of nobody", dev(&state.CQSum{Objects: 1, Entries: 1 << 20, Largest: 1 << 20}))
 	thresholds := health.Default()
 	thresholds.CQEntries = 0
-	check(t, dev(&state.CQSum{Objects: 1}), thresholds, health.FindingCQUnfillable)
-	check(t, dev(&state.CQSum{Objects: 1, Entries: 1 << 20, Largest: 1 << 20}), health.Default(), health.FindingCQUnfillable,
-		want{health.SeverityInfo, "cq", []string{"has 1,048,576."}, []string{"`rdma resource show cq dev rxe0`"}})
+	r.found("of no entries, at a threshold of 0", health.Assess(dev(&state.CQSum{Objects: 1}), thresholds, health.History{}))
 }
 
 func TestIncomplete(t *testing.T) {
-	const (
-		kind = health.FindingIncomplete
-		w    = health.SeverityWarning
-		i    = health.SeverityInfo
-	)
-	t.Run("by reason", func(t *testing.T) {
-		s := device(state.Inventory{
-			Objects: []state.ObjectCount{{Type: "qp", Owner: state.OwnerUnknown, Objects: 120000}, {Type: "mr", Owner: state.OwnerUnknown, Objects: 1}},
-			Incomplete: []state.Incomplete{
-				{Type: "qp", Reason: state.IncompleteMaxObjects, Detail: "too many"},
-				{Type: "srq", Reason: state.IncompleteNotSupported},
-				{Type: "mr", Reason: state.IncompleteMaxObjects},
-				{Type: "ctx", Reason: state.IncompleteNotSupported},
-				{Type: "pd", Reason: state.IncompleteTimeout},
-				{Type: "cq", Reason: state.IncompleteInterrupted},
-				{Type: "cm_id", Reason: state.IncompleteFailed, Detail: "EPERM"},
-			},
-		})
-		check(t, s, health.Default(), kind,
-			want{w, "pd", nil, []string{"Raise `--inventory.timeout`"}},
-			want{w, "cq", nil, []string{"`rdma resource show cq dev rxe0`"}},
-			want{w, "cm_id", []string{"(cm_id: EPERM)"}, []string{"`rdma resource show cm_id link rxe0`"}},
-			want{i, "qp, mr", []string{"120,000 queue pairs, 1 memory region (qp: too many)"}, []string{"`rdma resource show` lists them"}},
-			want{i, "srq, ctx", []string{"one by one: srq, ctx."}, []string{"newer kernel"}})
-	})
+	r := recording(t)
+	r.add("by reason", device(state.Inventory{
+		Objects: []state.ObjectCount{{Type: "qp", Owner: state.OwnerUnknown, Objects: 120000}, {Type: "mr", Owner: state.OwnerUnknown, Objects: 1}},
+		Incomplete: []state.Incomplete{
+			{Type: "qp", Reason: state.IncompleteMaxObjects, Detail: "too many"},
+			{Type: "srq", Reason: state.IncompleteNotSupported},
+			{Type: "mr", Reason: state.IncompleteMaxObjects},
+			{Type: "ctx", Reason: state.IncompleteNotSupported},
+			{Type: "pd", Reason: state.IncompleteTimeout},
+			{Type: "cq", Reason: state.IncompleteInterrupted},
+			{Type: "cm_id", Reason: state.IncompleteFailed, Detail: "EPERM"},
+		},
+	}))
 	last := func(outcome state.Outcome) *state.DeviceState {
 		s := device(state.Inventory{})
 		s.Resources.Last = &state.Run{Started: taken().Add(time.Hour), Outcome: outcome, Error: "killed after 30s"}
 		return s
 	}
-	t.Run("a run that was ok", func(t *testing.T) {
-		check(t, last(state.OutcomeOK), health.Default(), kind)
-	})
-	t.Run("runs that were not", func(t *testing.T) {
-		for _, outcome := range []state.Outcome{state.OutcomeFailed, state.OutcomeTimeout, state.OutcomeCrashed} {
-			check(t, last(outcome), health.Default(), kind, want{
-				w, "the inventory",
-				[]string{"2026-03-01 13:00:00 UTC", "outcome " + string(outcome) + ": killed after 30s", "objects shown are from 2026-03-01 12:00:00 UTC"},
-				[]string{"`rdma resource show rxe0`"},
-			})
-		}
-	})
-	t.Run("no inventory ever", func(t *testing.T) {
-		s := last(state.OutcomeTimeout)
-		s.Resources.Inventory, s.Resources.Taken = nil, time.Time{}
-		check(t, s, health.Default(), kind, want{w, "the inventory", []string{"The objects on the device are not known"}, nil})
-	})
-	t.Run("only counted", func(t *testing.T) {
-		s := last(state.OutcomeTimeout)
-		s.Resources.Taken = s.Resources.Last.Started
-		for _, typ := range state.ResourceTypes() {
-			s.Resources.Inventory.Incomplete = append(s.Resources.Inventory.Incomplete, state.Incomplete{Type: typ, Reason: state.IncompleteTimeout})
-		}
-		check(t, s, health.Default(), kind, want{w, "the inventory", []string{"It only counted the objects."}, nil})
-	})
-	t.Run("an inventory nevertheless", func(t *testing.T) {
-		s := last(state.OutcomeFailed)
-		s.Resources.Taken = s.Resources.Last.Started
-		check(t, s, health.Default(), kind, want{w, "the inventory", []string{"still produced an inventory"}, nil})
-		s.Resources.Inventory.Incomplete = []state.Incomplete{{Type: "qp", Reason: state.IncompleteTimeout}}
-		check(t, s, health.Default(), kind, want{w, "qp", nil, nil})
-	})
+	for _, outcome := range state.Outcomes() {
+		r.add("a run that was "+string(outcome), last(outcome))
+	}
+	s := last(state.OutcomeTimeout)
+	s.Resources.Inventory, s.Resources.Taken = nil, time.Time{}
+	r.add("no inventory ever", s)
+	s = last(state.OutcomeTimeout)
+	s.Resources.Taken = s.Resources.Last.Started
+	for _, typ := range state.ResourceTypes() {
+		s.Resources.Inventory.Incomplete = append(s.Resources.Inventory.Incomplete, state.Incomplete{Type: typ, Reason: state.IncompleteTimeout})
+	}
+	r.add("only counted", s)
+	s = last(state.OutcomeFailed)
+	s.Resources.Taken = s.Resources.Last.Started
+	r.add("an inventory of a run that failed", s)
+	s.Resources.Inventory.Incomplete = []state.Incomplete{{Type: "qp", Reason: state.IncompleteTimeout}}
+	r.add("a partial inventory of a run that failed", s)
 }
 
 func TestOrder(t *testing.T) {
@@ -658,13 +520,13 @@ func TestRoots(t *testing.T) {
 		{"one on which only the contracts hang", change(func(s *state.DeviceState) {
 			s.Last, s.Resources.Last.Outcome = run(state.OutcomeOK, ""), state.OutcomeOK
 		}), []string{"run_aborted the contract run, in ibv_create_qp: run_aborted the contract run, at x"}},
-		{"an inventory that hangs beside probes that fail", change(func(s *state.DeviceState) {
+		{"an inventory that hangs, and probes that fail", change(func(s *state.DeviceState) {
 			s.Last.Outcome, s.Contracts, s.Resources.Stuck = state.OutcomeFailed, nil, &state.Stuck{PID: 2}
 		}), []string{"stuck pid 2: inventory_incomplete the inventory", "probe_failed srq"}},
 		{"an inventory that fails on a device that hangs", change(func(s *state.DeviceState) {
 			s.Contracts, s.Last.Probes, s.Resources.Last.Outcome = nil, nil, state.OutcomeFailed
 		}), []string{"run_aborted the probes, in ibv_create_qp", "inventory_incomplete the inventory"}},
-		{"a contract that was judged by the end of its process", change(func(s *state.DeviceState) {
+		{"a contract that was checked by the end of its process", change(func(s *state.DeviceState) {
 			s.Stuck, s.Resources.Last.Outcome, s.Last = &state.Stuck{PID: 1}, state.OutcomeOK, run(state.OutcomeOK, "")
 			s.Contracts.Last.InProgress = "x"
 			s.Contracts.Verdicts = []state.Contract{

@@ -141,45 +141,13 @@ func growing(limit int64, process, all int64) *state.DeviceState {
 }
 
 func TestGrowingMessage(t *testing.T) {
-	const trainer = "pid 4711 (trainer), container 3f2a1b2c3d4e, pod " + pod
-	for _, tc := range []struct {
-		name  string
-		state *state.DeviceState
-		want  []string
-	}{
-		{"nothing grows", growing(2000, 0, 0), nil},
-		{"a process", growing(2000, 10, 10), []string{
-			"warning pid 4711 (trainer): " + trainer + ": 10 → 610 queue pairs in 1 h, 10 a minute, 2 h until the limit of 2000; " +
-				"5 → 305 completion queues in 1 h, 5 a minute. The count never went down.",
-		}},
-		{"a process among others", growing(2000, 2, 10), []string{
-			"warning pid 4711 (trainer): " + trainer + ": 10 → 130 queue pairs in 1 h, 2 a minute, 2 h until the limit of 2000; 5 → 65 completion queues in 1 h, 1 a minute. The count never went down.",
-			"warning qp: All owners together: 100 → 700 queue pairs in 1 h, 10 a minute, 2 h until the limit of 2000. The count never went down. The fastest is " + trainer + ": 2 a minute.",
-		}},
-		{"the limit is far", growing(1<<40, 10, 10), []string{
-			"info pid 4711 (trainer): " + trainer + ": 10 → 610 queue pairs in 1 h, 10 a minute, more than 10 years until the limit of 1,099,511,627,776; " +
-				"5 → 305 completion queues in 1 h, 5 a minute. The count never went down.",
-		}},
-		{"at the limit", growing(650, 10, 10), []string{"0 s until the limit of 650"}},
-		{"no limit", growing(0, 10, 10), []string{"info pid 4711 (trainer): " + trainer + ": 10 → 610 queue pairs in 1 h, 10 a minute; 5 → 305"}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			var got []string
-			for _, f := range assess(tc.state) {
-				if f.Kind == health.FindingGrowing {
-					got = append(got, fmt.Sprintf("%s %s: %s", f.Severity, f.Subject, f.Message))
-				}
-			}
-			if len(got) != len(tc.want) {
-				t.Fatalf("got %q", got)
-			}
-			for i, want := range tc.want {
-				if !strings.Contains(got[i], want) {
-					t.Errorf("got %q, want %q", got[i], want)
-				}
-			}
-		})
-	}
+	r := recording(t)
+	r.add("nothing grows", growing(2000, 0, 0))
+	r.add("a process", growing(2000, 10, 10))
+	r.add("a process among others", growing(2000, 2, 10))
+	r.add("the limit is far", growing(1<<40, 10, 10))
+	r.add("at the limit", growing(650, 10, 10))
+	r.add("no limit", growing(0, 10, 10))
 }
 
 // Where all owners together grow, the process is named that does, and not a pool that has grown faster and stays.

@@ -124,7 +124,7 @@ func TestPastOfTheUnknown(t *testing.T) {
 		h.after(5 * time.Minute)
 	}
 	if past := h.evaluator.History(); len(past.Findings) != 1 || past.Findings[contract].First.IsZero() {
-		t.Errorf("before the contracts were judged: %v", past)
+		t.Errorf("before the contracts were checked: %v", past)
 	}
 	if got := h.has("a", broken("notify_any")).since(0); got != 135*time.Minute {
 		t.Errorf("since %s", got)

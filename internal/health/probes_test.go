@@ -1,11 +1,11 @@
 package health_test
 
 import (
+	"fmt"
 	"math"
 	"testing"
 	"time"
 
-	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 )
 
@@ -25,143 +25,82 @@ func probed(probes ...state.Probe) *state.DeviceState {
 	return failed(state.Run{Info: new(state.Device), Probes: probes})
 }
 
-// alone fails the test unless all findings are of one kind: nothing is told twice.
-func alone(t *testing.T, s *state.DeviceState, kind health.Kind) {
-	t.Helper()
-	for _, f := range assess(s) {
-		if f.Kind != kind {
-			t.Errorf("told as well: %+v", f)
-		}
-	}
-}
-
 func TestRunAborted(t *testing.T) {
-	const (
-		kind = health.FindingRunAborted
-		c    = health.SeverityCritical
-	)
+	r := recording(t)
 	hung := state.Run{Outcome: state.OutcomeTimeout, Verb: "ibv_create_qp", Error: "timed out after 10s in ibv_create_qp", Info: new(state.Device)}
 	crashed := state.Run{Outcome: state.OutcomeCrashed, Error: "the child ended before the end of its report: signal: aborted"}
+	during := func(run state.Run, contract string) state.Run {
+		run.InProgress = contract
+		return run
+	}
 	looked := func(run state.Run, verdicts ...state.Contract) *state.DeviceState {
 		s := device(state.Inventory{})
 		run.Kind, run.Started = state.KindContract, taken()
 		s.Contracts = &state.Contracts{Last: &run, Verdicts: verdicts}
 		return s
 	}
-	t.Run("a run of the probes that was killed", func(t *testing.T) {
-		s := failed(hung)
-		check(t, s, health.Default(), kind, want{
-			c, "the probes, in ibv_create_qp",
-			[]string{"The last run of the probes, started at 2026-03-01 12:00:00 UTC, was killed at its deadline: timed out after 10s in ibv_create_qp."},
-			[]string{"waits 5 seconds", "`ibv_devinfo -d rxe0`"},
-		})
-		alone(t, s, kind)
-		s.Present = false
-		check(t, s, health.Default(), kind)
-	})
-	t.Run("a run of the probes that crashed", func(t *testing.T) {
-		s := failed(crashed)
-		check(t, s, health.Default(), kind, want{c, "the probes", []string{"ended without a complete report: the child ended"}, []string{"OOM killer"}})
-		alone(t, s, kind)
-	})
-	t.Run("a contract run", func(t *testing.T) {
+	s := failed(hung)
+	r.add("a probe run that was killed", s)
+	s.Present = false
+	r.add("of a device that vanished", s)
+	r.add("a probe run that crashed", failed(crashed))
+	for _, outcome := range []state.Outcome{state.OutcomeOK, state.OutcomeFailed, "odd"} {
 		run := hung
-		run.InProgress = "notify_any"
-		check(t, looked(run), health.Default(), kind, want{
-			c, "the contract run, in ibv_create_qp", []string{"of the contract run,", "while it checked notify_any: timed out after 10s in ibv_create_qp"}, nil,
-		})
-		check(t, looked(crashed), health.Default(), kind, want{c, "the contract run", nil, nil})
-	})
-	t.Run("both", func(t *testing.T) {
-		s := looked(crashed)
-		s.Last = failed(hung).Last
-		check(t, s, health.Default(), kind, want{c, "the probes, in ibv_create_qp", nil, nil}, want{c, "the contract run", nil, nil})
-	})
-	t.Run("told by the verdict", func(t *testing.T) {
-		run := crashed
-		run.InProgress = "cq_destroy_busy"
-		verdict := state.Contract{Name: "cq_destroy_busy", Severity: state.Severity(c), Verdict: state.VerdictViolated, CheckedAt: taken()}
-		s := looked(run, verdict)
-		check(t, s, health.Default(), kind)
-		alone(t, s, health.FindingContract)
-		// Not by a verdict that only has the same name, or is of another run.
-		verdict.Verdict = state.VerdictSkipped
-		check(t, looked(run, verdict), health.Default(), kind, want{c, "the contract run", nil, nil})
-		verdict.Verdict, verdict.CheckedAt = state.VerdictViolated, taken().Add(-1)
-		check(t, looked(run, verdict), health.Default(), kind, want{c, "the contract run", nil, nil})
-		verdict.CheckedAt, verdict.Name = taken(), "channel_destroy_busy"
-		check(t, looked(run, verdict), health.Default(), kind, want{c, "the contract run", nil, nil})
-	})
-	t.Run("told as stuck", func(t *testing.T) {
-		s := looked(crashed)
-		s.Last = failed(hung).Last
-		s.Stuck = &state.Stuck{PID: 814, Verb: "ibv_create_qp", Since: taken()}
-		check(t, s, health.Default(), kind)
-		alone(t, s, health.FindingStuck)
-		// A child of the inventory is another matter.
-		s.Resources.Stuck, s.Stuck = s.Stuck, nil
-		check(t, s, health.Default(), kind, want{c, "the probes, in ibv_create_qp", nil, nil}, want{c, "the contract run", nil, nil})
-	})
-	t.Run("other outcomes", func(t *testing.T) {
-		for _, outcome := range []state.Outcome{state.OutcomeOK, state.OutcomeFailed, "odd"} {
-			run := hung
-			run.Outcome = outcome
-			s := looked(crashed)
-			s.Contracts = nil
-			s.Last = failed(run).Last
-			check(t, s, health.Default(), kind)
-		}
-	})
-	t.Run("an earlier process of the contract run", func(t *testing.T) {
-		verdict := state.Contract{
-			Name: "cq_resize_at_least_requested", Severity: state.Severity(c), Verdict: state.VerdictSkipped, Reason: state.SkipTimeout,
-			Observed: "the process that judged it was killed", CheckedAt: taken().Add(-time.Minute),
-		}
-		good := state.Run{Outcome: state.OutcomeOK, Started: taken()}
-		s := looked(good, verdict)
-		check(t, s, health.Default(), kind, want{
-			c, "the contract run, at cq_resize_at_least_requested",
-			[]string{"The contract cq_resize_at_least_requested could not be checked at 2026-03-01 11:59:00 UTC: the process that judged it was killed."},
-			nil,
-		})
-		alone(t, s, kind)
-		verdict.Reason = state.SkipCrashed
-		check(t, looked(good, verdict), health.Default(), kind, want{c, "the contract run, at cq_resize_at_least_requested", nil, []string{"OOM killer"}})
-		check(t, looked(crashed, verdict), health.Default(), kind,
-			want{c, "the contract run", nil, nil}, want{c, "the contract run, at cq_resize_at_least_requested", nil, nil})
-		for _, judged := range []time.Time{taken(), taken().Add(time.Minute)} {
-			verdict.CheckedAt = judged
-			check(t, looked(good, verdict), health.Default(), kind, want{c, "the contract run, at cq_resize_at_least_requested", nil, nil})
-		}
-		s.Contracts.Last, s.Contracts.Verdicts[0].CheckedAt = nil, taken()
-		check(t, s, health.Default(), kind, want{c, "the contract run, at cq_resize_at_least_requested", nil, nil})
-		// The finding about the last process covers it.
-		verdict.CheckedAt = taken()
-		check(t, looked(crashed, verdict), health.Default(), kind, want{c, "the contract run", nil, nil})
-		for _, reason := range []state.SkipReason{state.SkipNotSupported, state.SkipPortDown, state.SkipNeeds} {
-			verdict.Reason = reason
-			check(t, looked(good, verdict), health.Default(), kind)
-		}
-	})
-	t.Run("a contract run that failed", func(t *testing.T) {
-		run := state.Run{Outcome: state.OutcomeFailed, Started: taken(), Error: "open the device: EMFILE", FailedVerb: "ibv_open_device", Errno: "EMFILE"}
-		s := looked(run)
-		check(t, s, health.Default(), kind, want{health.SeverityWarning, "the contract run", []string{"failed: open the device: EMFILE."}, []string{"ibv_devinfo"}})
-		alone(t, s, kind)
-		// Leftovers explain it, unless something else failed.
-		run.Undestroyed = []state.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 3}}
-		check(t, looked(run), health.Default(), kind, want{health.SeverityWarning, "the contract run", nil, nil})
-		run.FailedVerb = "ibv_destroy_cq"
-		check(t, looked(run), health.Default(), kind)
-		alone(t, looked(run), health.FindingUndestroyed)
-		// Neither can the probes use the device.
-		run.FailedVerb, run.Undestroyed = "ibv_open_device", nil
-		s = looked(run)
-		s.Last = failed(run).Last
-		s.Last.Info = nil
-		check(t, s, health.Default(), kind)
-		alone(t, s, health.FindingUnusable)
-	})
+		run.Outcome = outcome
+		r.add("a probe run whose outcome is "+string(outcome), failed(run))
+	}
+	r.add("a contract run that was killed", looked(during(hung, "notify_any")))
+	r.add("a contract run that crashed", looked(crashed))
+	s = looked(crashed)
+	s.Last = failed(hung).Last
+	r.add("both", s)
+	s.Stuck = &state.Stuck{PID: 814, Verb: "ibv_create_qp", Since: taken()}
+	r.add("both, and a child that is stuck", s)
+	s.Resources.Stuck, s.Stuck = s.Stuck, nil
+	r.add("both, and an inventory that is stuck", s)
+
+	violated := state.Contract{Name: "cq_destroy_busy", Severity: state.SeverityCritical, Verdict: state.VerdictViolated, CheckedAt: taken()}
+	busy := during(crashed, violated.Name)
+	r.add("reported by the verdict", looked(busy, violated))
+	skipped, earlier, other := violated, violated, violated
+	skipped.Verdict, earlier.CheckedAt, other.Name = state.VerdictSkipped, taken().Add(-1), "channel_destroy_busy"
+	r.add("not by a verdict that is skipped", looked(busy, skipped))
+	r.add("nor by one of an earlier run", looked(busy, earlier))
+	r.add("nor by one of another contract", looked(busy, other))
+
+	good := state.Run{Outcome: state.OutcomeOK, Started: taken()}
+	resize := state.Contract{
+		Name: "cq_resize_at_least_requested", Severity: state.SeverityCritical, Verdict: state.VerdictSkipped, Reason: state.SkipTimeout,
+		Observed: "the process that checked it was killed", CheckedAt: taken().Add(-time.Minute),
+	}
+	r.add("an earlier process of the contract run was killed", looked(good, resize))
+	resize.Reason = state.SkipCrashed
+	r.add("an earlier process of the contract run crashed", looked(good, resize))
+	r.add("an earlier process and the last one crashed", looked(crashed, resize))
+	for _, later := range []time.Duration{0, time.Minute} {
+		resize.CheckedAt = taken().Add(later)
+		r.add(fmt.Sprint("a process ", later, " after the start of the run"), looked(good, resize))
+	}
+	resize.CheckedAt = taken()
+	r.add("the finding about the last process covers it", looked(crashed, resize))
+	s = looked(good, resize)
+	s.Contracts.Last = nil
+	r.add("before the contract run completed", s)
+	for _, reason := range []state.SkipReason{state.SkipNotSupported, state.SkipPortDown, state.SkipNeeds} {
+		resize.Reason = reason
+		r.add("a contract that was skipped for "+string(reason), looked(good, resize))
+	}
+
+	run := state.Run{Outcome: state.OutcomeFailed, Started: taken(), Error: "open the device: EMFILE", FailedVerb: "ibv_open_device", Errno: "EMFILE"}
+	r.add("a contract run that failed", looked(run))
+	s = looked(run)
+	s.Last = failed(run).Last
+	r.add("the probes cannot use the device either", s)
+	// Leftovers explain it, unless something else failed.
+	run.Undestroyed = []state.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 3}}
+	r.add("a contract run that failed and left an object", looked(run))
+	run.FailedVerb = "ibv_destroy_cq"
+	r.add("a contract run that failed since it left an object", looked(run))
 }
 
 func failure(subject, verb, errno, message string) state.Failure {
@@ -173,15 +112,11 @@ func probing(name string, failures ...state.Failure) state.Probe {
 }
 
 func TestProbeFailed(t *testing.T) {
-	const (
-		kind = health.FindingProbeFailed
-		c    = health.SeverityCritical
-	)
-	limit := func(n int64) *int64 { return &n }
+	r := recording(t)
 	pinning := failure("small", "ibv_create_cq", "ENOMEM", "ibv_create_cq on rxe0: ENOMEM (cannot allocate memory)")
-	pinning.Memlock = limit(64 << 10)
+	pinning.Memlock = new(int64(64 << 10))
 	forbidden := failure("small", "ibv_create_cq", "EPERM", "no")
-	forbidden.Memlock = limit(0)
+	forbidden.Memlock = new(int64)
 	noMemory := failure("rc small", "ibv_create_qp", "ENOMEM", "no")
 	tooMany := failure("rc small", "ibv_create_qp", "EAGAIN", "no")
 	short := failure("small", "ibv_create_cq", "", "asked for cqe 16, given 15")
@@ -189,269 +124,179 @@ func TestProbeFailed(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		failures []state.Failure
-		message  []string
-		action   string
 	}{
-		{"memory may not be locked", []state.Failure{pinning}, []string{
-			"The probe cq failed: small: ibv_create_cq on rxe0: ENOMEM (cannot allocate memory).", "may lock 64 KiB (RLIMIT_MEMLOCK)",
-		}, "LimitMEMLOCK=infinity"},
-		{"no memory may be locked", []state.Failure{forbidden}, []string{"may lock 0 bytes (RLIMIT_MEMLOCK)"}, "LimitMEMLOCK=infinity"},
-		{"memory among others", []state.Failure{broken, noMemory, pinning, short, noMemory}, []string{"ibv_create_qp ENOMEM, 2 times (rc small, rc small)", "may lock 64 KiB", "; and 1 more."}, "LimitMEMLOCK=infinity"},
-		{"no room", []state.Failure{noMemory}, []string{"rc small: ibv_create_qp: ENOMEM: no."}, "`rdma resource show rxe0`"},
-		{"a cgroup's limit", []state.Failure{tooMany}, []string{"EAGAIN"}, "rdma.max"},
-		{"no room among others", []state.Failure{broken, short, noMemory}, nil, "rdma.max"},
-		{"less than asked", []state.Failure{short, short}, []string{"small: ibv_create_cq: asked for cqe 16, given 15; small"}, "_at_least_requested"},
-		{"less than asked among others", []state.Failure{short, broken}, nil, "`ibv_devinfo -v -d rxe0`"},
-		{"less than asked after others", []state.Failure{broken, short}, nil, "`ibv_devinfo -v -d rxe0`"},
-		{"an errno", []state.Failure{broken}, []string{"rc small: ibv_modify_qp: EIO: no."}, "`ibv_devinfo -v -d rxe0`"},
-		{"no errno", []state.Failure{failure("", "", "", "an event for a CQ that does not exist")}, []string{"failed: an event for"}, "`ibv_devinfo -v -d rxe0`"},
-		{"nothing said", []state.Failure{{}}, []string{"failed: no reason given."}, "`dmesg`"},
-		{"several in one way", []state.Failure{broken, broken, broken}, []string{"failed: ibv_modify_qp EIO, 3 times (rc small, rc small, rc small)."}, "`dmesg`"},
-		{"many in one way", []state.Failure{broken, broken, broken, broken, broken}, []string{"ibv_modify_qp EIO, 5 times (rc small, rc small, rc small, and 2 more)."}, "`dmesg`"},
+		{"memory may not be locked", []state.Failure{pinning}},
+		{"no memory may be locked", []state.Failure{forbidden}},
+		{"memory among others", []state.Failure{broken, noMemory, pinning, short, noMemory}},
+		{"no room", []state.Failure{noMemory}},
+		{"a cgroup's limit", []state.Failure{tooMany}},
+		{"no room among others", []state.Failure{broken, short, noMemory}},
+		{"less than requested", []state.Failure{short, short}},
+		{"less than requested among others", []state.Failure{short, broken}},
+		{"less than requested after others", []state.Failure{broken, short}},
+		{"an errno", []state.Failure{broken}},
+		{"no errno", []state.Failure{failure("", "", "", "an event for a CQ that does not exist")}},
+		{"nothing said", []state.Failure{{}}},
+		{"several in one way", []state.Failure{broken, broken, broken}},
+		{"many in one way", []state.Failure{broken, broken, broken, broken, broken}},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			s := probed(state.Probe{Name: "srq", Status: state.StatusOK}, probing("cq", tc.failures...))
-			check(t, s, health.Default(), kind, want{c, "cq", tc.message, []string{tc.action}})
-			alone(t, s, kind)
-			s.Present = false
-			check(t, s, health.Default(), kind)
-		})
+		r.add(tc.name, probed(state.Probe{Name: "srq", Status: state.StatusOK}, probing("cq", tc.failures...)))
 	}
-	t.Run("one for each probe", func(t *testing.T) {
-		check(t, probed(probing("cq", broken), probing("srq"), probing("qp", broken, broken)), health.Default(), kind, want{c, "qp", nil, nil}, want{c, "cq", nil, nil})
-	})
-	t.Run("a run that was killed after it", func(t *testing.T) {
-		s := probed(probing("cq", broken))
-		s.Last.Outcome = state.OutcomeTimeout
-		check(t, s, health.Default(), kind, want{c, "cq", nil, nil})
-	})
+	s := probed(probing("cq", broken))
+	s.Last.Outcome = state.OutcomeTimeout
+	r.add("a run that was killed after it", s)
+	s.Present = false
+	r.add("a device that vanished", s)
+	r.add("one for each probe", probed(probing("cq", broken), probing("srq"), probing("qp", broken, broken)))
 
 	busy := failure("small", "ibv_destroy_cq", "EBUSY", "not destroyed")
-	t.Run("told as undestroyed", func(t *testing.T) {
-		s := probed(probing("cq", busy), probing("qp", failure("pd", "ibv_dealloc_pd", "EBUSY", "not destroyed")))
-		s.Last.Undestroyed = []state.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 3}}
-		check(t, s, health.Default(), kind)
-		alone(t, s, health.FindingUndestroyed)
-		s.Last.FailedVerb, s.Last.Errno = "ibv_close_device", "EIO"
-		check(t, s, health.Default(), kind)
-		s.Last.Probes[0].Failures = append(s.Last.Probes[0].Failures, broken)
-		check(t, s, health.Default(), kind, want{c, "cq", []string{"failed: rc small: ibv_modify_qp: EIO: no."}, nil})
-		s.Last.Undestroyed = nil
-		check(t, s, health.Default(), kind, want{c, "cq", []string{"small: ibv_destroy_cq"}, nil}, want{c, "qp", nil, nil}, want{c, "ibv_close_device", nil, nil})
-	})
-	t.Run("told as notification", func(t *testing.T) {
-		at := func(mode string, vector int, verb, errno string) state.Failure {
-			return state.Failure{Subject: state.Subject{Object: "loopback", Profile: mode, Port: 1, Vector: &vector}, Verb: verb, Errno: errno, Message: "no event came"}
-		}
-		p := probing("notification", at("any", 1, "", ""))
-		p.Latencies = []state.Latency{{Port: 1, Path: state.PathLoopback, Mode: state.ModeAny, Vector: 1, Missed: 1}}
-		s := probed(p)
-		check(t, s, health.Default(), kind)
-		alone(t, s, health.FindingNotification)
-		for name, other := range map[string]state.Failure{
-			"another vector": at("any", 11, "", ""),
-			"another mode":   at("anyhow", 1, "", ""),
-			"a verb":         at("any", 1, "ibv_post_send", "EIO"),
-			"a wrong answer": at("any", 1, "ibv_poll_cq", ""),
-			"an errno":       at("any", 1, "", "EIO"),
-		} {
-			more := p
-			more.Failures = append([]state.Failure{other}, p.Failures...)
-			f := of(health.Assess(probed(more), health.Default(), health.History{}), kind)
-			if len(f) != 1 {
-				t.Errorf("%s: got %+v", name, f)
-			}
-		}
-		p.Latencies[0].Missed = 0
-		check(t, probed(p), health.Default(), kind, want{c, "notification", []string{"no event came"}, nil})
-	})
+	s = probed(probing("cq", busy), probing("qp", failure("pd", "ibv_dealloc_pd", "EBUSY", "not destroyed")))
+	s.Last.Undestroyed = []state.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 3}}
+	r.add("reported as undestroyed", s)
+	s.Last.FailedVerb, s.Last.Errno = "ibv_close_device", "EIO"
+	r.add("reported as undestroyed, and not closed", s)
+	s.Last.Probes[0].Failures = append(s.Last.Probes[0].Failures, broken)
+	r.add("reported as undestroyed, and another failure", s)
+	s.Last.Undestroyed = nil
+	r.add("not reported as undestroyed", s)
 
-	t.Run("a port that cannot be asked", func(t *testing.T) {
-		s := probed(probing("notification", broken))
-		s.Last.FailedVerb, s.Last.Errno, s.Last.Error = "ibv_query_port", "EIO", "query port 2: ibv_query_port on rxe0: EIO"
-		check(t, s, health.Default(), kind, want{c, "notification", nil, nil}, want{c, "ibv_query_port", []string{"Not all of the device could be probed: query port 2: ibv_query_port"}, []string{"`dmesg`"}})
-		s.Last.Probes[0].Failures = append(s.Last.Probes[0].Failures, failure("loopback port 2", "ibv_query_port", "EIO", "no"))
-		check(t, s, health.Default(), kind, want{c, "notification", nil, nil})
-	})
-	t.Run("for no reason", func(t *testing.T) {
-		s := probed(probing("cq"))
-		s.Last.Error = "cq: failed"
-		check(t, s, health.Default(), kind, want{c, "the probes", []string{"The last probe run failed: cq: failed."}, nil})
-		s.Last.Error = ""
-		check(t, s, health.Default(), kind, want{c, "the probes", []string{"no reason given"}, nil})
-		s.Last.Outcome = state.OutcomeOK
-		check(t, s, health.Default(), kind)
-	})
+	at := func(mode string, vector int, verb, errno string) state.Failure {
+		return state.Failure{Subject: state.Subject{Object: "loopback", Profile: mode, Port: 1, Vector: &vector}, Verb: verb, Errno: errno, Message: "no event came"}
+	}
+	p := probing("notification", at("any", 1, "", ""))
+	p.Latencies = []state.Latency{{Port: 1, Path: state.PathLoopback, Mode: state.ModeAny, Vector: 1, Missed: 1}}
+	r.add("reported as notification", probed(p))
+	for _, other := range []state.Failure{
+		at("any", 11, "", ""), at("anyhow", 1, "", ""), at("any", 1, "ibv_post_send", "EIO"), at("any", 1, "ibv_poll_cq", ""), at("any", 1, "", "EIO"),
+	} {
+		more := p
+		more.Failures = append([]state.Failure{other}, p.Failures...)
+		r.add(fmt.Sprintf("reported as notification, and %s %s %s", other.Subject, other.Verb, other.Errno), probed(more))
+	}
+	p.Latencies[0].Missed = 0
+	r.add("not reported as notification", probed(p))
+
+	s = probed(probing("notification", broken))
+	s.Last.FailedVerb, s.Last.Errno, s.Last.Error = "ibv_query_port", "EIO", "query port 2: ibv_query_port on rxe0: EIO"
+	r.add("a port that cannot be queried", s)
+	s.Last.Probes[0].Failures = append(s.Last.Probes[0].Failures, failure("loopback port 2", "ibv_query_port", "EIO", "no"))
+	r.add("a port that cannot be queried, as a probe reports", s)
+	s = probed(probing("cq"))
+	s.Last.Error = "cq: failed"
+	r.add("for no reason", s)
+	s.Last.Error = ""
+	r.add("for no reason at all", s)
+	s.Last.Outcome = state.OutcomeOK
+	r.add("a run that did not fail", s)
 }
 
 func TestEmptyMessages(t *testing.T) {
-	const kind = health.FindingProbeFailed
+	r := recording(t)
 	dev := func(skips ...state.Skip) *state.DeviceState {
 		s := probed(state.Probe{Name: "qp", Skips: []state.Skip{{Subject: state.Subject{Object: "qp", QPType: "raw_packet"}, Reason: state.SkipNotPermitted}}}, state.Probe{Name: "notification", Skips: skips})
 		s.Last.Outcome = state.OutcomeOK
 		return s
 	}
 	skip := state.Skip{Subject: state.Subject{Object: "message"}, Reason: state.SkipNotPermitted, Detail: "the messages that are measured are empty: ibv_reg_mr on rxe0: EPERM", Memlock: new(int64)}
-	check(t, dev(), health.Default(), kind)
-	check(t, dev(skip), health.Default(), kind, want{
-		health.SeverityWarning, "notification message",
-		[]string{"No memory could be registered: the messages that are measured are empty: ibv_reg_mr on rxe0: EPERM.", "may lock 0 bytes (RLIMIT_MEMLOCK)"},
-		[]string{"LimitMEMLOCK=infinity", "IPC_LOCK"},
-	})
-	alone(t, dev(skip), kind)
+	r.add("none", dev())
+	r.add("with a limit", dev(skip))
 	skip.Memlock = nil
-	check(t, dev(skip), health.Default(), kind, want{health.SeverityWarning, "notification message", nil, []string{"If not, check `rdma resource show rxe0` for mr"}})
-	if f := of(health.Assess(dev(skip), health.Default(), health.History{}), kind)[0]; f.Message != "No memory could be registered: "+skip.Detail+"." {
-		t.Errorf("the message is %q", f.Message)
-	}
-	skip.Reason = state.SkipNeeds
-	check(t, dev(skip), health.Default(), kind)
-	skip.Reason, skip.Subject = state.SkipNotPermitted, state.Subject{Object: "loopback", Profile: "any"}
-	check(t, dev(skip), health.Default(), kind)
-	// A run that failed for no reason is not explained by it.
-	skip.Subject = state.Subject{Object: "message"}
+	r.add("without a limit", dev(skip))
 	s := dev(skip)
 	s.Last.Outcome = state.OutcomeFailed
-	check(t, s, health.Default(), kind, want{health.SeverityCritical, "the probes", nil, nil}, want{health.SeverityWarning, "notification message", nil, nil})
+	r.add("a run that failed for no reason is not explained by it", s)
+	skip.Reason = state.SkipNeeds
+	r.add("for another reason", dev(skip))
+	skip.Reason, skip.Subject = state.SkipNotPermitted, state.Subject{Object: "loopback", Profile: "any"}
+	r.add("another subject", dev(skip))
 }
 
 // TestUnexplained verifies that neither an old measurement nor leftovers explain a failure of the last run.
 func TestUnexplained(t *testing.T) {
-	const kind = health.FindingProbeFailed
+	r := recording(t)
 	s := failed(state.Run{Info: new(state.Device), Error: "a reason of its own", Started: taken()})
 	s.Full = &state.Run{Started: taken().Add(-time.Hour), Probes: []state.Probe{{Name: "notification", Latencies: []state.Latency{
 		{Port: 1, Path: state.PathFlush, Mode: state.ModeAny, Spurious: 1},
 	}}}}
-	told := want{health.SeverityCritical, "the probes", []string{"The last probe run failed: a reason of its own."}, nil}
-	check(t, s, health.Default(), kind, told)
+	r.add("an old measurement", s)
 	s.Full = nil
 	s.Last.Undestroyed = []state.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 2}}
-	check(t, s, health.Default(), kind)
-	alone(t, s, health.FindingUndestroyed)
-	s.Last.FailedVerb = "ibv_query_port"
-	s.Last.Info = nil
-	check(t, s, health.Default(), health.FindingUnusable, want{health.SeverityCritical, "ibv_query_port", nil, nil})
+	r.add("leftovers", s)
+	s.Last.FailedVerb, s.Last.Info = "ibv_query_port", nil
+	r.add("leftovers, on a device that cannot be queried", s)
 }
 
 // What was refused to be registered is found by what refused it, with what helps there; what no program needs is not.
 func TestRegistrations(t *testing.T) {
-	const kind = health.FindingProbeFailed
-	refused := func(memory state.RegisteredMemory, by state.RefusedBy, errno string) state.Registration {
-		return state.Registration{Memory: memory, Bytes: 4096, Result: state.MemoryRefused, By: by, Errno: errno, Detail: "ibv_reg_mr on rxe0: " + errno}
-	}
-	of := func(list ...state.Registration) *state.DeviceState {
-		p := state.Probe{Name: "mr", Registrations: list}
-		for _, r := range list {
-			if r.Result == state.MemoryRefused && r.By != state.RefusedByMemlock {
-				p.Status = state.StatusFailed
-				p.Failures = append(p.Failures, state.Failure{Subject: state.Subject{Object: string(r.Memory)}, Verb: "ibv_reg_mr", Errno: r.Errno, Message: r.Detail})
+	r := recording(t)
+	// refused returns a run in which this refused memory.
+	refused := func(by state.RefusedBy, errno string, memories ...state.RegisteredMemory) *state.DeviceState {
+		p := state.Probe{Name: "mr", Registrations: []state.Registration{
+			{Memory: state.MemoryPage, Bytes: 4096, Result: state.MemoryRegistered, Duration: 1},
+		}}
+		for _, m := range memories {
+			f := state.Failure{Subject: state.Subject{Object: string(m)}, Verb: "ibv_reg_mr", Errno: errno, Message: "ibv_reg_mr on rxe0: " + errno}
+			if m == state.MemoryPage {
+				p.Registrations = nil
+			}
+			p.Registrations = append(p.Registrations, state.Registration{Memory: m, Bytes: 4096, Result: state.MemoryRefused, By: by, Errno: errno, Detail: f.Message})
+			if by != state.RefusedByMemlock {
+				p.Status, p.Failures = state.StatusFailed, append(p.Failures, f)
 			}
 		}
-		return probed(p)
-	}
-	good := state.Registration{Memory: state.MemoryPage, Bytes: 4096, Result: state.MemoryRegistered, Duration: 1}
-	well := of()
-	well.Last.Outcome, well.Last.Probes[0].Failures, well.Last.Probes[0].Registrations = state.OutcomeOK, nil, []state.Registration{
-		good,
-	}
-	check(t, well, health.Default(), kind)
-	for _, tc := range []struct {
-		by       state.RefusedBy
-		severity health.Severity
-		action   string
-	}{
-		{state.RefusedByMemlock, health.SeverityWarning, "LimitMEMLOCK=infinity"},
-		{state.RefusedByCgroup, health.SeverityCritical, "rdma.max"},
-		{state.RefusedByHost, health.SeverityCritical, "`free`"},
-		{state.RefusedByDevice, health.SeverityCritical, "`rdma resource show rxe0`"},
-		{"the weather", health.SeverityCritical, "`rdma resource show rxe0`"},
-	} {
-		s := of(good, refused(state.MemoryMany, tc.by, "ENOMEM"))
-		message := "Memory could not be registered (2MiB): ibv_reg_mr on rxe0: ENOMEM."
-		if tc.by == state.RefusedByMemlock {
+		s := probed(p)
+		if p.Failures == nil {
 			s.Last.Outcome = state.OutcomeOK
-			check(t, s, health.Default(), kind)
-			s.Last.Probes[0].Registrations[0] = refused(state.MemoryPage, tc.by, "ENOMEM")
-			message = "Memory could not be registered (4KiB, 2MiB): ibv_reg_mr on rxe0: ENOMEM."
 		}
-		check(t, s, health.Default(), kind, want{tc.severity, "memory", []string{message}, []string{tc.action}})
-		alone(t, s, kind)
+		return s
 	}
-	// Another failure of the probe has its own finding.
-	s := of(refused(state.MemoryMany, state.RefusedByDevice, "EINVAL"))
+	r.add("none refused", refused("", ""))
+	r.add("what no program needs", refused(state.RefusedByMemlock, "ENOMEM", state.MemoryMany))
+	r.add("by the limit of the process", refused(state.RefusedByMemlock, "ENOMEM", state.MemoryPage, state.MemoryMany))
+	for _, by := range []state.RefusedBy{state.RefusedByCgroup, state.RefusedByHost, state.RefusedByDevice, "the weather"} {
+		r.add("by "+string(by), refused(by, "ENOMEM", state.MemoryMany))
+	}
+	s := refused(state.RefusedByDevice, "EINVAL", state.MemoryMany)
 	s.Last.Probes[0].Failures = append(s.Last.Probes[0].Failures, state.Failure{Subject: state.Subject{Object: "pd"}, Verb: "ibv_alloc_pd", Errno: "EIO", Message: "no"})
-	check(
-		t, s, health.Default(), kind,
-		want{health.SeverityCritical, "mr", []string{"ibv_alloc_pd"}, nil}, want{health.SeverityCritical, "memory", nil, nil},
-	)
+	r.add("another failure of the probe has its own finding", s)
 }
 
 func TestNotification(t *testing.T) {
-	const (
-		kind = health.FindingNotification
-		c    = health.SeverityCritical
-		w    = health.SeverityWarning
-	)
+	r := recording(t)
 	latency := func(change func(*state.Latency)) state.Latency {
 		l := state.Latency{Port: 1, Path: state.PathLoopback, Mode: state.ModeAny, Vector: 3, Count: 998}
 		change(&l)
 		return l
 	}
+	good := latency(func(*state.Latency) {})
 	dev := func(latencies ...state.Latency) *state.DeviceState {
 		return probed(state.Probe{Name: "cq"}, state.Probe{Name: "notification", Status: state.StatusFailed, Latencies: latencies})
 	}
-	for _, tc := range []struct {
-		name   string
-		change func(*state.Latency)
-		want   want
-	}{
-		{"missed", func(l *state.Latency) { l.Missed = 2 }, want{
-			c, "missed events",
-			[]string{"2 completions whose event missed the deadline. Where: loopback any on port 1, vector 3: 2, while 998 samples succeeded."},
-			[]string{"/proc/interrupts"},
-		}},
-		{"misdirected", func(l *state.Latency) { l.Misdirected = 1 }, want{c, "misdirected events", []string{"1 event on a wrong channel or for a wrong queue. Where"}, []string{"channel_steering"}}},
-		{"missing", func(l *state.Latency) { l.Missing, l.Count = 1, 1 }, want{c, "missing completions", []string{"1 completion that missed the deadline. Where", "while 1 sample succeeded"}, []string{"`rdma statistic show link rxe0`"}}},
-		{"spurious", func(l *state.Latency) { l.Spurious = 5 }, want{w, "spurious events", []string{"5 events without a completion. Where"}, []string{"until the queue is empty"}}},
-		{"unsuccessful", func(l *state.Latency) {
-			l.Unsuccessful = []string{"retry_exc_err", "success", "retry_exc_err"}
-		}, want{w, "unsuccessful completions", []string{"3 completions with a wrong status. Where", "vector 3: 3 (retry_exc_err, success)"}, []string{"`rdma link show rxe0`"}}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			s := dev(latency(func(*state.Latency) {}), latency(tc.change))
-			check(t, s, health.Default(), kind, tc.want)
-			alone(t, s, kind)
-			s.Present = false
-			check(t, s, health.Default(), kind)
-		})
+	missed := dev(good, latency(func(l *state.Latency) { l.Missed = 2 }))
+	r.add("missed", missed)
+	missed.Present = false
+	r.add("missed, of a device that vanished", missed)
+	r.add("misdirected", dev(good, latency(func(l *state.Latency) { l.Misdirected = 1 })))
+	r.add("missing", dev(good, latency(func(l *state.Latency) { l.Missing, l.Count = 1, 1 })))
+	r.add("spurious", dev(good, latency(func(l *state.Latency) { l.Spurious = 5 })))
+	r.add("unsuccessful", dev(good, latency(func(l *state.Latency) { l.Unsuccessful = []string{"retry_exc_err", "success", "retry_exc_err"} })))
+	var all []state.Latency
+	for vector := range 5 {
+		all = append(all, latency(func(l *state.Latency) { l.Vector, l.Missed, l.Spurious = vector, vector, 1 }))
 	}
-	t.Run("several", func(t *testing.T) {
-		var all []state.Latency
-		for vector := range 5 {
-			all = append(all, latency(func(l *state.Latency) { l.Vector, l.Missed, l.Spurious = vector, vector, 1 }))
-		}
-		check(t, dev(all...), health.Default(), kind,
-			want{c, "missed events", []string{"10 completions whose event missed the deadline. Where: loopback any on port 1, vector 1: 1", "; and 1 more."}, nil},
-			want{w, "spurious events", []string{"5 events without a completion. Where: loopback any on port 1, vector 0: 1", "; and 2 more."}, nil})
-	})
-	t.Run("a vector that the last run did not come to", func(t *testing.T) {
-		s := dev(latency(func(*state.Latency) {}))
-		s.Last.Outcome = state.OutcomeOK
-		broken := latency(func(l *state.Latency) { l.Vector, l.Missed = 5, 2 })
-		s.Full = &state.Run{Started: s.Last.Started.Add(-time.Minute), Probes: []state.Probe{{Name: "notification", Latencies: []state.Latency{broken}}}}
-		check(t, s, health.Default(), kind, want{c, "missed events", []string{"vector 5: 2, while 998 samples succeeded, last measured at 20"}, nil})
-	})
-	t.Run("what cannot be counted", func(t *testing.T) {
-		odd := latency(func(l *state.Latency) { l.Missed, l.Missing = math.MaxInt, -1 })
-		check(t, dev(odd, odd), health.Default(), kind, want{c, "missed events", []string{"9,223,372,036,854,775,807 completions whose event"}, nil})
-	})
-	t.Run("nothing", func(t *testing.T) {
-		s := dev(latency(func(l *state.Latency) { l.Stopped = "the time was used up" }))
-		s.Last.Outcome = state.OutcomeOK
-		check(t, s, health.Default(), kind)
-		s.Last = nil
-		check(t, s, health.Default(), kind)
-	})
+	r.add("several", dev(all...))
+	odd := latency(func(l *state.Latency) { l.Missed, l.Missing = math.MaxInt, -1 })
+	r.add("what cannot be counted", dev(odd, odd))
+	s := dev(good)
+	s.Last.Outcome = state.OutcomeOK
+	broken := latency(func(l *state.Latency) { l.Vector, l.Missed = 5, 2 })
+	s.Full = &state.Run{Started: s.Last.Started.Add(-time.Minute), Probes: []state.Probe{{Name: "notification", Latencies: []state.Latency{broken}}}}
+	r.add("a vector that the last run did not come to", s)
+	s = dev(latency(func(l *state.Latency) { l.Stopped = "the time was used up" }))
+	s.Last.Outcome = state.OutcomeOK
+	r.add("nothing", s)
+	s.Last = nil
+	r.add("no run", s)
 }
 
 // fullRun returns a full run that measured completion vectors with these medians.
@@ -466,29 +311,20 @@ func fullRun(medians ...time.Duration) *state.Run {
 }
 
 func TestSlowVector(t *testing.T) {
-	const kind = health.FindingSlowVector
-	dev := func(medians ...time.Duration) *state.DeviceState {
+	r := recording(t)
+	const us = time.Microsecond
+	for _, medians := range [][]time.Duration{
+		{},
+		{80 * us},
+		{5 * us, 5 * us, 24 * us},
+		{5 * us, 5 * us, 80 * us},
+		{5 * us, 5 * us, 5 * us, 5 * us, 5 * us, 50 * us, 60 * us, 70 * us, 80 * us, 90 * us},
+	} {
 		s := device(state.Inventory{})
-		for i := range medians {
-			medians[i] *= time.Microsecond
-		}
 		s.Full = fullRun(medians...)
-		return s
+		r.add(fmt.Sprint("medians: ", medians), s)
+		s.Present = false
+		r.add(fmt.Sprint("medians, of a device that vanished: ", medians), s)
 	}
-	check(t, device(state.Inventory{}), health.Default(), kind)
-	check(t, dev(), health.Default(), kind)
-	check(t, dev(80), health.Default(), kind)
-	check(t, dev(5, 5, 24), health.Default(), kind)
-	check(t, dev(5, 5, 80), health.Default(), kind, want{
-		health.SeverityInfo, "vector 2",
-		[]string{"1 of 3 completion vectors measured are slow: vector 2 takes 80 µs in the median and 160 µs at the 99th percentile, against the usual 5 µs (loopback on port 1, measured at 2026-03-01 12:00:00 UTC)."},
-		[]string{"/proc/interrupts", "/sys/class/infiniband/rxe0/device/numa_node"},
-	})
-	alone(t, dev(5, 5, 80), kind)
-	check(t, dev(5, 5, 5, 5, 5, 50, 60, 70, 80, 90), health.Default(), kind, want{
-		health.SeverityInfo, "vectors 5, 6, 7, and 2 more", []string{"5 of 10 completion vectors measured are slow: vector 5 takes 50 µs", "; and 2 more."}, nil,
-	})
-	vanished := dev(5, 5, 80)
-	vanished.Present = false
-	check(t, vanished, health.Default(), kind)
+	r.add("no full run", device(state.Inventory{}))
 }
