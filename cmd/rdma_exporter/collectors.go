@@ -9,6 +9,7 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 
 	"rdma_exporter/collector"
+	"rdma_exporter/internal/hardware"
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/supervisor"
 )
@@ -58,8 +59,10 @@ func (o *options) choose() error {
 	off("inventory.interval", o.collectors.inventory, &o.schedule.Inventory, collector.Inventory)
 	off("hardware.interval", o.collectors.hardware, &o.schedule.Hardware,
 		collector.Counters, collector.RawCounters, collector.Links, collector.Adapter, collector.Interrupts, collector.GIDs)
-	o.hardware.NoCounters = !on[collector.Counters] && !on[collector.RawCounters]
-	o.hardware.NoAdapter, o.hardware.NoInterrupts, o.hardware.NoGIDs = !on[collector.Adapter], !on[collector.Interrupts], !on[collector.GIDs]
+	o.hardware.Without = hardware.Parts{
+		Counters: !on[collector.Counters] && !on[collector.RawCounters],
+		Adapter:  !on[collector.Adapter], GIDs: !on[collector.GIDs], InterruptCounts: !on[collector.Interrupts],
+	}
 	if !on[collector.Latency] {
 		o.probe.Notification.Samples = 0
 	}

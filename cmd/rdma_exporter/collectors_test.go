@@ -67,8 +67,8 @@ func TestCollectors(t *testing.T) {
 			"samples": s.Probe.Notification.Samples > 0, "memory": !s.Probe.NoMemory,
 			"owners": !s.Inventory.NoOwners, "cgroups": !s.Inventory.NoCgroups,
 			"contracts": o.schedule.Contract.Interval > 0, "inventory": o.schedule.Inventory.Interval > 0,
-			"hardware": o.schedule.Hardware.Interval > 0, "hw_counters": !s.Hardware.NoCounters, "adapter": !s.Hardware.NoAdapter,
-			"interrupts": !s.Hardware.NoInterrupts, "gids": !s.Hardware.NoGIDs,
+			"hardware": o.schedule.Hardware.Interval > 0, "hw_counters": !s.Hardware.Without.Counters, "adapter": !s.Hardware.Without.Adapter,
+			"interrupts": !s.Hardware.Without.InterruptCounts, "gids": !s.Hardware.Without.GIDs,
 		} {
 			want := what != "memory" && what != "cgroups" && what != "interrupts"
 			if strings.Contains(tc.less, what) || strings.Contains(tc.more, what) {

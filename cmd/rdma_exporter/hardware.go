@@ -21,11 +21,8 @@ import (
 
 type hardwareSettings struct {
 	Sysfs string `json:"sysfs,omitempty"`
-	// The rest leave out what no collector shows.
-	NoCounters   bool `json:"no_counters,omitempty"`
-	NoAdapter    bool `json:"no_adapter,omitempty"`
-	NoInterrupts bool `json:"no_interrupts,omitempty"`
-	NoGIDs       bool `json:"no_gids,omitempty"`
+	// Without are the parts that no collector shows.
+	Without hardware.Parts `json:"without"`
 	// Budget is the time after which the child reports what it has.
 	Budget time.Duration `json:"budget,omitempty"`
 }
@@ -89,15 +86,13 @@ func readHardware(ctx context.Context, o *options, std stdio) error {
 
 func readDevice(ctx context.Context, s settings, device string, r *wire.HardwareRequest, reading *atomic.Pointer[string]) state.Hardware {
 	if s.Provider == providerSimulated {
-		h := simulatedhardware.Read(s.parsed, device, time.Now(), !s.Hardware.NoCounters, func(file string) { reading.Store(&file) })
+		h := simulatedhardware.Read(s.parsed, device, time.Now(), !s.Hardware.Without.Counters, func(file string) { reading.Store(&file) })
 		h.Table = counters.TableOf(h.Driver)
 		return h
 	}
 	o := hardware.Options{
 		Sysfs: s.Hardware.Sysfs, Procfs: s.Inventory.Procfs, Device: device, Reading: reading, Ethtool: ethtool.Reader{},
-		Without: hardware.Parts{
-			Counters: s.Hardware.NoCounters, Adapter: s.Hardware.NoAdapter, GIDs: s.Hardware.NoGIDs, InterruptCounts: s.Hardware.NoInterrupts,
-		},
+		Without: s.Hardware.Without,
 	}
 	for _, skip := range r.Skip {
 		if skip.Device == device {
@@ -119,7 +114,7 @@ func readDevice(ctx context.Context, s settings, device string, r *wire.Hardware
 		reading.Store(nil)
 	}
 	h := hardware.Read(ctx, o)
-	if !s.Hardware.NoAdapter {
+	if !s.Hardware.Without.Adapter {
 		h.Identity.NetnsMode = mode
 	}
 	return h

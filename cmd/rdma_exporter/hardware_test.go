@@ -78,7 +78,7 @@ func TestHardwareChild(t *testing.T) {
 			}
 		}
 	}
-	s.Hardware.NoCounters = true
+	s.Hardware.Without.Counters = true
 	r.Devices = r.Devices[3:4]
 	if h := childOf(t, s, r)["sim3"]; len(h.Ports) != 2 || h.Ports[0].Counters != nil {
 		t.Errorf("without counters: %+v", h)

@@ -47,13 +47,15 @@ type Ethtool interface {
 
 // Parts are the parts of a device that can be left out.
 type Parts struct {
-	// Counters are those of device and ports. Adapter is its identity and place, with the
-	// temperatures of its modules. GIDs are the addresses of its ports.
-	Counters, Adapter, GIDs bool
-	// Interrupts are those that serve completion vectors, with the CPUs on which they run.
-	// InterruptCounts are how often they occurred and where they may run, which takes half of
-	// the files.
-	Interrupts, InterruptCounts bool
+	// Counters are those of device and ports.
+	Counters bool `json:"counters,omitempty"`
+	// Adapter is its identity and place, with the temperatures of its modules.
+	Adapter bool `json:"adapter,omitempty"`
+	// GIDs are the addresses of its ports.
+	GIDs bool `json:"gids,omitempty"`
+	// InterruptCounts are how often the interrupts of completion vectors occurred, and where
+	// they may run, which takes half of the files.
+	InterruptCounts bool `json:"interrupt_counts,omitempty"`
 }
 
 // Group is a group of counters of a port, or of the device, whose Port is 0.
@@ -182,9 +184,7 @@ func (d *device) read(h *state.Hardware, ports []int) {
 	if !d.Without.Counters {
 		h.Counters, h.Refused = d.group(Group{Group: state.GroupHardware}, filepath.Join(d.dir, string(state.GroupHardware)))
 	}
-	if !d.Without.Interrupts {
-		h.Interrupts = d.interrupts()
-	}
+	h.Interrupts = d.interrupts()
 }
 
 // software reports whether the kernel emulates the device on a network device.
@@ -204,7 +204,7 @@ func (d *device) driver() string {
 // findFunction finds the PCI function that the device is, or is a part of.
 func (d *device) findFunction() {
 	// Only Soft-RoCE has this file, which names its network device.
-	if _, err := d.text(filepath.Join(d.dir, "parent")); err == nil && d.Driver == "" {
+	if d.Driver == "" && d.text(filepath.Join(d.dir, "parent")) != "" {
 		d.Driver = "rxe"
 	}
 	if d.software() {

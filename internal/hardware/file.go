@@ -90,13 +90,10 @@ func (r *reader) file(path string) (string, error) {
 	return string(content), nil
 }
 
-// text returns the first line of a file, as clean does.
-func (r *reader) text(path string) (string, error) {
-	content, err := r.file(path)
-	if err != nil {
-		return "", err
-	}
-	return clean(content), nil
+// text returns the first line of a file, as clean does. It is empty if the file cannot be read.
+func (r *reader) text(path string) string {
+	content, _ := r.file(path)
+	return clean(content)
 }
 
 // clean returns the first line of a text, without control characters and limited to maxText.

@@ -21,7 +21,7 @@ const (
 
 func (d *device) gids(p *state.HardwarePort, dir string) {
 	// iWARP has the MAC address there.
-	if kind, err := d.text(filepath.Join(d.dir, "node_type")); err == nil && strings.HasSuffix(kind, "RNIC") {
+	if strings.HasSuffix(d.text(filepath.Join(d.dir, "node_type")), "RNIC") {
 		return
 	}
 	indices, err := d.numbers(filepath.Join(dir, "gids"))
@@ -46,10 +46,7 @@ func (d *device) gids(p *state.HardwarePort, dir string) {
 // gid reads the address with an index, if there is one.
 func (d *device) gid(dir string, index int, linkLayer string) (state.GID, bool) {
 	name := strconv.Itoa(index)
-	address, err := d.text(filepath.Join(dir, "gids", name))
-	if err != nil {
-		return state.GID{}, false
-	}
+	address := d.text(filepath.Join(dir, "gids", name))
 	ip, err := netip.ParseAddr(address)
 	if err != nil || !ip.Is6() || ip.Zone() != "" || ip.IsUnspecified() {
 		return state.GID{}, false
@@ -59,16 +56,15 @@ func (d *device) gid(dir string, index int, linkLayer string) (state.GID, bool) 
 		g.Family = familyIPv4
 	}
 	// The file of an address that was just removed cannot be read.
-	kind, err := d.text(filepath.Join(dir, "gid_attrs/types", name))
 	switch {
-	case err == nil && kind == "RoCE v2":
+	case d.text(filepath.Join(dir, "gid_attrs/types", name)) == "RoCE v2":
 		g.Type = typeRoCEv2
 	case linkLayer == "Ethernet":
 		g.Type = typeRoCEv1
 	default:
 		g.Type = typeIB
 	}
-	if netdev, err := d.text(filepath.Join(dir, "gid_attrs/ndevs", name)); err == nil && isNetdev(netdev) {
+	if netdev := d.text(filepath.Join(dir, "gid_attrs/ndevs", name)); isNetdev(netdev) {
 		g.Netdev = netdev
 	}
 	return g, true

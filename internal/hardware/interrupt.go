@@ -60,7 +60,7 @@ func (d *device) interrupts() []state.Interrupt {
 // action returns the name that the driver gave an interrupt. It is empty if unknown.
 func (d *device) action(irq int) string {
 	number := strconv.Itoa(irq)
-	if name, err := d.text(filepath.Join(d.Sysfs, "kernel/irq", number, "actions")); err == nil {
+	if name := d.text(filepath.Join(d.Sysfs, "kernel/irq", number, "actions")); name != "" {
 		return name
 	}
 	// The kernel makes a directory for each action, next to the files of the interrupt.

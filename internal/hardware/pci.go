@@ -39,9 +39,9 @@ func slot(path string) string {
 }
 
 func (d *device) adapter() state.Adapter {
-	a := state.Adapter{NUMANode: -1}
-	a.BoardID, _ = d.text(filepath.Join(d.dir, "board_id"))
-	a.Model, _ = d.text(filepath.Join(d.dir, "hca_type"))
+	a := state.Adapter{
+		NUMANode: -1, BoardID: d.text(filepath.Join(d.dir, "board_id")), Model: d.text(filepath.Join(d.dir, "hca_type")),
+	}
 	if d.function == "" {
 		return a
 	}
@@ -49,7 +49,7 @@ func (d *device) adapter() state.Adapter {
 	if node, ok := d.int(filepath.Join(d.function, "numa_node")); ok && node >= 0 && node < maxNodes {
 		a.NUMANode = node
 	}
-	a.DriverVersion, _ = d.text(filepath.Join(d.function, "driver/module/version"))
+	a.DriverVersion = d.text(filepath.Join(d.function, "driver/module/version"))
 	physical := d.role(&a)
 	a.Slot = d.findSlot(physical)
 	if link, ok := d.pciLink(physical); ok {
@@ -90,7 +90,7 @@ func (d *device) findSlot(function string) string {
 	}
 	slots := map[string]string{}
 	for _, name := range names {
-		if address, err := d.text(filepath.Join(root, name, "address")); err == nil && slots[address] == "" {
+		if address := d.text(filepath.Join(root, name, "address")); slots[address] == "" {
 			slots[address] = clean(name)
 		}
 	}
@@ -113,11 +113,7 @@ func (d *device) pciLink(function string) (link state.PCILink, ok bool) {
 
 // speed reads a speed such as "16.0 GT/s PCIe", in transfers per second. Zero means unknown.
 func (d *device) speed(path string) float64 {
-	s, err := d.text(path)
-	if err != nil {
-		return 0
-	}
-	number, _, ok := strings.Cut(s, " GT/s")
+	number, _, ok := strings.Cut(d.text(path), " GT/s")
 	giga, err := strconv.ParseFloat(number, 64)
 	if !ok || err != nil || !(giga > 0 && giga < 1e4) {
 		return 0

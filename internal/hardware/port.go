@@ -16,12 +16,12 @@ const maxChips = 64
 func (d *device) port(number int) state.HardwarePort {
 	p := state.HardwarePort{Number: number}
 	dir := filepath.Join(d.dir, "ports", strconv.Itoa(number))
-	p.LinkLayer = d.word(filepath.Join(dir, "link_layer"))
+	if layer := d.text(filepath.Join(dir, "link_layer")); isWord(layer) {
+		p.LinkLayer = layer
+	}
 	p.State = d.state(filepath.Join(dir, "state"))
 	p.PhysState = d.state(filepath.Join(dir, "phys_state"))
-	if rate, err := d.text(filepath.Join(dir, "rate")); err == nil {
-		p.Rate, p.Width, p.Speed = parseRate(rate)
-	}
+	p.Rate, p.Width, p.Speed = parseRate(d.text(filepath.Join(dir, "rate")))
 	if !d.Without.GIDs {
 		d.gids(&p, dir)
 	}
@@ -35,15 +35,6 @@ func (d *device) port(number int) state.HardwarePort {
 	return p
 }
 
-// word returns the word in a file. It is empty if the file has anything else.
-func (d *device) word(path string) string {
-	s, err := d.text(path)
-	if err != nil || !isWord(s) {
-		return ""
-	}
-	return s
-}
-
 // isWord reports whether a text consists of letters, digits and what joins them.
 func isWord(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
@@ -54,10 +45,7 @@ func isWord(s string) bool {
 // state returns the state in a file such as state, which has "4: ACTIVE", as active, and in
 // phys_state, which has "5: LinkUp", as link_up.
 func (d *device) state(path string) string {
-	s, err := d.text(path)
-	if err != nil {
-		return ""
-	}
+	s := d.text(path)
 	if _, after, ok := strings.Cut(s, ":"); ok {
 		s = after
 	}
@@ -121,12 +109,10 @@ func (d *device) netdev(p *state.HardwarePort, dir string) {
 			p.CarrierChanges = &n
 		}
 	}
-	if _, err := d.text(filepath.Join(net, "bonding/mode")); err == nil {
+	if d.text(filepath.Join(net, "bonding/mode")) != "" {
 		p.Bond = p.Netdev
-	} else if master := d.link(filepath.Join(net, "master")); isNetdev(master) {
-		if _, err := d.text(filepath.Join(net, "master/bonding/mode")); err == nil {
-			p.Bond = master
-		}
+	} else if master := d.link(filepath.Join(net, "master")); isNetdev(master) && d.text(filepath.Join(net, "master/bonding/mode")) != "" {
+		p.Bond = master
 	}
 }
 
@@ -148,7 +134,7 @@ func (d *device) ownNetdev(net string) bool {
 func (d *device) findNetdev(p *state.HardwarePort, dir string) string {
 	// The first address of a RoCE port belongs to its own network device, and not to a VLAN on
 	// it. The file of an absent address cannot be read.
-	if name, err := d.text(filepath.Join(dir, "gid_attrs/ndevs/0")); err == nil && isNetdev(name) {
+	if name := d.text(filepath.Join(dir, "gid_attrs/ndevs/0")); isNetdev(name) {
 		return name
 	}
 	for _, g := range p.GIDs {
@@ -180,7 +166,7 @@ func (d *device) findNetdev(p *state.HardwarePort, dir string) string {
 		if link, linked := d.int(filepath.Join(net, "iflink")); !ok || linked && link != index {
 			continue
 		}
-		if stands, err := d.text(filepath.Join(net, "phys_port_name")); err == nil && strings.Contains(stands, "f") && strings.HasPrefix(strings.TrimLeft(stands, "c0123456789"), "pf") {
+		if strings.HasPrefix(strings.TrimLeft(d.text(filepath.Join(net, "phys_port_name")), "c0123456789"), "pf") {
 			continue
 		}
 		found = append(found, name)
@@ -203,11 +189,10 @@ func (d *device) askNetdev(p *state.HardwarePort) string {
 		return ""
 	}
 	defer d.end()
-	name, err := d.Netdevs.Netdev(d.ctx, d.Device, p.Number)
-	if err != nil || !isNetdev(name) {
-		return ""
+	if name, err := d.Netdevs.Netdev(d.ctx, d.Device, p.Number); err == nil && isNetdev(name) {
+		return name
 	}
-	return name
+	return ""
 }
 
 // isNetdev reports whether a text can be the name of a network device. The kernel allows 15 bytes
@@ -240,8 +225,8 @@ func (d *device) temperature(port int) *float64 {
 			if !ok || !strings.HasPrefix(sensor, "temp") || len(inputs) == maxChips {
 				continue
 			}
-			label, err := d.text(filepath.Join(root, chip, name))
-			if label = strings.ToLower(label); err == nil && strings.HasPrefix(label, "module") {
+			label := strings.ToLower(d.text(filepath.Join(root, chip, name)))
+			if strings.HasPrefix(label, "module") {
 				inputs[label] = filepath.Join(root, chip, sensor+"_input")
 			}
 		}
