@@ -60,8 +60,6 @@ The exit status is 0 without findings as severe as --fail-on, 1 with such findin
 		PlaceHolder("REGEX").RegexpVar(&o.include)
 }
 
-var errInterrupted = errors.New("interrupted: there is no report")
-
 // lastWords is how long writing the report may take after --within or a signal. lastWord is how
 // long an error message may take then.
 const (
@@ -97,7 +95,8 @@ func runAudit(ctx context.Context, o *options, std stdio) int {
 // audited audits the devices, writes the report, and returns the exit status. Without a device it
 // returns an error.
 func audited(ctx context.Context, o *options, began time.Time, std stdio) (status int, err error) {
-	if err := errors.Join(o.check(), checkOutput(o.output), checkAccepted(o.accept)); err != nil {
+	accept, err := accepted(o.accept)
+	if err := errors.Join(o.check(), checkOutput(o.output), err); err != nil {
 		return exitNoAudit, err
 	}
 	if o.brief && o.format != formatText {
@@ -121,7 +120,7 @@ func audited(ctx context.Context, o *options, began time.Time, std stdio) (statu
 	var s *supervisor.Supervisor
 	findings := o.findings
 	findings.Once, findings.Now, findings.ActivePorts = true, time.Now, o.activePorts
-	findings.Accept = append(findings.Accept, accepted(o.accept)...)
+	findings.Accept = append(findings.Accept, accept...)
 	config.Links = past.Links
 	evaluator := health.New(findings, past)
 	metrics := collector.New(o.metrics(func() *health.Host { return evaluator.Evaluate(s.Snapshot()) }))
@@ -138,7 +137,7 @@ func audited(ctx context.Context, o *options, began time.Time, std stdio) (statu
 		fmt.Fprintln(std.err)
 	}
 	if errors.Is(err, context.Canceled) {
-		return exitNoAudit, errInterrupted
+		return exitNoAudit, errors.New("interrupted: no report was written")
 	} else if err != nil {
 		return exitNoAudit, err
 	}
@@ -207,23 +206,15 @@ func quotedList(names []string) string {
 }
 
 // accepted returns what the flags accept, in addition to the configuration file.
-func accepted(flags []string) []health.Accept {
-	var all []health.Accept
+func accepted(flags []string) (all []health.Accept, err error) {
 	for _, f := range flags {
 		kind, subject, _ := strings.Cut(f, "/")
+		if !slices.Contains(health.AcceptableKinds(), health.Kind(kind)) {
+			return nil, fmt.Errorf("--accept is %q: there is no finding %q; docs/reference/findings.md lists them", f, kind)
+		}
 		all = append(all, health.Accept{Finding: health.Kind(kind), Subject: subject, Reason: "--accept=" + f})
 	}
-	return all
-}
-
-func checkAccepted(accepted []string) error {
-	for _, a := range accepted {
-		kind, _, _ := strings.Cut(a, "/")
-		if !slices.Contains(health.AcceptableKinds(), health.Kind(kind)) {
-			return fmt.Errorf("--accept is %q: there is no finding %q; docs/reference/findings.md lists them", a, kind)
-		}
-	}
-	return nil
+	return all, nil
 }
 
 func rendered(o *options, std stdio, s *api.Status, status int, metrics *collector.Collector) ([]byte, error) {

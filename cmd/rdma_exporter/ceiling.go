@@ -56,7 +56,7 @@ The exit status is 0 if a ceiling was found, 1 if it was ended by a budget, an e
 func runCeiling(ctx context.Context, o *options, std stdio) int {
 	o.retired.warn(std.ignored)
 	f := &o.ceiling
-	search, before, err := f.prepare(ctx, o)
+	search, err := f.prepare(ctx, o)
 	if err != nil {
 		complain(std, err)
 		return exitUsage
@@ -67,46 +67,41 @@ func runCeiling(ctx context.Context, o *options, std stdio) int {
 	startThreads(spareThreads)
 	runtime.KeepAlive(make([]byte, reservedHeap))
 	report := follow(ctx, search, std)
-	report.Before = before
 	text := []byte(report.String())
 	if f.json {
 		text, _ = json.MarshalIndent(report, "", "  ") // It has plain fields.
 		text = append(text, '\n')
 	}
-	if err := writeOut(text, std); err != nil {
+	if err = writeOut(text, std); err != nil {
 		complain(std, err)
-		return exitFailed
 	}
-	if !report.EndedBy.IsLimit() {
+	if err != nil || !report.EndedBy.IsLimit() {
 		return exitFailed
 	}
 	return exitOK
 }
 
-// prepare checks everything, and returns how many objects of the type the kernel counts. Nil
-// means unknown.
-func (f *ceilingFlags) prepare(ctx context.Context, o *options) (search ceiling.Options, before *int64, err error) {
+// prepare checks everything.
+func (f *ceilingFlags) prepare(ctx context.Context, o *options) (search ceiling.Options, err error) {
 	if f.within <= 0 || f.memory <= 0 {
-		return search, nil, fmt.Errorf("--within is %s and --memory is %d: use values above 0", f.within, f.memory)
+		return search, fmt.Errorf("--within is %s and --memory is %d: use values above 0", f.within, f.memory)
 	}
-	discover, profile, err := discoverer(o)
+	discover, s, err := discoverer(o)
 	if err != nil {
-		return search, nil, err
+		return search, err
 	}
 	names, err := discover()
 	if err != nil {
-		return search, nil, err
+		return search, err
 	}
 	if !slices.Contains(names, f.device) {
 		slices.Sort(names)
-		return search, nil, fmt.Errorf("there is no device %q: the devices are [%s]", f.device, quotedList(names))
+		return search, fmt.Errorf("there is no device %q: the devices are [%s]", f.device, quotedList(names))
 	}
 	if !f.yes {
-		return search, nil, fmt.Errorf("this creates objects of type %s on %s until one is refused, for up to %s and with up to %s of memory, and destroys them; meanwhile other programs may be refused theirs: confirm with --yes",
+		return search, fmt.Errorf("this creates objects of type %s on %s until one is refused, for up to %s and with up to %s of memory, and destroys them; meanwhile other programs may be refused theirs: confirm with --yes",
 			f.kind, f.device, duration(f.within), text.Bytes(int64(f.memory)))
 	}
-	s := o.settings()
-	s.parsed = profile
 	ctx, cancel := context.WithTimeout(ctx, driverTime)
 	defer cancel()
 	u, done, err := usageOf(s, f.device)
@@ -116,20 +111,19 @@ func (f *ceilingFlags) prepare(ctx context.Context, o *options) (search ceiling.
 		u.Exporter = os.Getpid()
 		reduced = inventory.InUse(ctx, u)
 		if n, err := inventory.Count(ctx, u.Tables, f.device, f.kind); err == nil {
-			before = &n
+			search.Before = &n
 		}
 	}
 	if reduced != nil && !f.used {
-		return search, nil, fmt.Errorf("%s may be in use: %s; use it when it is idle, or confirm with --even-if-used", f.device, reduced.Detail)
+		return search, fmt.Errorf("%s may be in use: %s; use it when it is idle, or confirm with --even-if-used", f.device, reduced.Detail)
 	}
 	provider, err := providerOf(s)
 	if err != nil {
-		return search, nil, err
+		return search, err
 	}
-	return ceiling.Options{
-		Provider: provider(verbs.NopTracer{}), Device: f.device, Type: f.kind, Within: f.within, Memory: int64(f.memory),
-		Host: refusal.System{Procfs: s.Inventory.Procfs, Cgroup: s.Inventory.Cgroup},
-	}, before, nil
+	search.Provider, search.Host = provider(verbs.NopTracer{}), refusal.System{Procfs: s.Inventory.Procfs, Cgroup: s.Inventory.Cgroup}
+	search.Device, search.Type, search.Within, search.Memory = f.device, f.kind, f.within, int64(f.memory)
+	return search, nil
 }
 
 // follow runs a search until it has ended, ctx is done, or a verb does not return, and shows its
@@ -143,7 +137,6 @@ func follow(ctx context.Context, search ceiling.Options, std stdio) *ceiling.Rep
 		defer close(ended)
 		ceiling.Find(search)
 	}()
-	isTerminal := terminal.Detect(file(std.err), os.Getenv).Terminal
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	seen, since := last.Load(), time.Now()
@@ -152,22 +145,18 @@ func follow(ctx context.Context, search ceiling.Options, std stdio) *ceiling.Rep
 		case <-ended:
 			return last.Load()
 		case <-ctx.Done():
-			r := *last.Load()
-			r.Abandon(ceiling.EndInterrupted, "it was interrupted")
-			return &r
+			return last.Load().Abandoned(ceiling.EndInterrupted, "it was interrupted")
 		case <-tick.C:
 		}
 		r := last.Load()
 		if r != seen {
 			seen, since = r, time.Now()
 		}
-		if isTerminal {
+		if terminal.Detect(file(std.err), os.Getenv).Terminal {
 			fmt.Fprintln(std.err, r.Progress())
 		}
 		if time.Since(since) > maxVerbTime {
-			r := *r
-			r.Abandon(refusal.Unknown, fmt.Sprintf("a verb has not returned for %s", maxVerbTime))
-			return &r
+			return r.Abandoned(refusal.Unknown, fmt.Sprintf("a verb has not returned for %s", maxVerbTime))
 		}
 	}
 }

@@ -22,7 +22,7 @@ func parsed(t *testing.T, args ...string) (*options, int, string) {
 // received returns what a child is told, which has settings of its own without that.
 func received(t *testing.T, o *options) settings {
 	t.Helper()
-	c := newCommands(o.settings(), nil)
+	c := newCommands(o.settings())
 	child, _, _ := parsed(t, "probe", "--device=x")
 	in, err := readInput(child, bytes.NewReader(c.start(state.KindProbe, "x", wire.Request{}).Stdin))
 	if err != nil {

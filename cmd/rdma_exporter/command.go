@@ -11,7 +11,6 @@ import (
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/supervisor"
 	"rdma_exporter/internal/wire"
-	"rdma_exporter/verbs/simulated"
 )
 
 // selfPath is this program, even if its file has been replaced by one that does not understand
@@ -21,26 +20,18 @@ const selfPath = "/proc/self/exe"
 // commands are the commands of children, which run this same program. Its methods are safe for
 // concurrent use.
 type commands struct {
+	// settings are those of the next children.
 	settings atomic.Pointer[settings]
-	// simulated is nil if the devices are real.
-	simulated atomic.Pointer[simulated.Profile]
-	env       []string
+	env      []string
 }
 
-// newCommands returns commands for children. The profile is nil if the devices are real.
-func newCommands(s settings, profile *simulated.Profile) *commands {
+func newCommands(s settings) *commands {
 	c := &commands{env: childEnv(os.Environ())}
-	c.configure(s, profile)
+	c.settings.Store(&s)
 	return c
 }
 
-// configure sets the settings and the profile of the next children.
-func (c *commands) configure(s settings, profile *simulated.Profile) {
-	c.settings.Store(&s)
-	c.simulated.Store(profile)
-}
-
-func (c *commands) simulatedNames() ([]string, error) { return c.simulated.Load().Names(), nil }
+func (c *commands) simulatedNames() ([]string, error) { return c.settings.Load().parsed.Names(), nil }
 
 // sizes identifies the sizes that the next children request.
 func (c *commands) sizes() string { return c.settings.Load().Probe.Sizes() }
@@ -52,8 +43,8 @@ func (c *commands) asked() state.Probe { return c.settings.Load().Probe.Asked() 
 func (c *commands) start(kind state.Kind, device string, r wire.Request) supervisor.Command {
 	s := *c.settings.Load()
 	var err error
-	if p := c.simulated.Load(); p != nil {
-		s.Profile, err = json.Marshal(p.Only(device))
+	if s.parsed != nil {
+		s.Profile, err = json.Marshal(s.parsed.Only(device))
 	}
 	args := []string{string(kind)}
 	if device != "" {

@@ -15,8 +15,9 @@ import (
 
 func testCommands(t *testing.T) *commands {
 	t.Helper()
-	s := settings{Provider: providerSimulated, Probe: probe.DefaultConfig(), Inventory: inventory.DefaultConfig()}
-	return newCommands(s, simulated.Default())
+	return newCommands(settings{
+		Provider: providerSimulated, parsed: simulated.Default(), Probe: probe.DefaultConfig(), Inventory: inventory.DefaultConfig(),
+	})
 }
 
 func decoded(t *testing.T, stdin []byte) wire.Input[settings] {
@@ -57,7 +58,7 @@ func TestCommands(t *testing.T) {
 			if err := in.Settings.parse(); err != nil {
 				t.Fatal(err)
 			}
-			devices, in.Settings.Profile, in.Settings.parsed = in.Settings.parsed.Names(), nil, nil
+			devices, in.Settings.Profile, in.Settings.parsed = in.Settings.parsed.Names(), nil, want.Settings.parsed
 		}
 		if !reflect.DeepEqual(in, want) || !slices.Equal(devices, tc.devices) {
 			t.Errorf("%q is told %+v of %q, want %+v of %q", tc.args, in, devices, want, tc.devices)

@@ -21,26 +21,25 @@ import (
 	"rdma_exporter/verbs/simulated"
 )
 
-// discoverer returns the function that lists the devices, and the profile if they are simulated.
-func discoverer(o *options) (discover func() ([]string, error), profile *simulated.Profile, err error) {
+// discoverer returns the function that lists the devices, and the settings of children.
+func discoverer(o *options) (discover func() ([]string, error), s settings, err error) {
+	s = o.settings()
 	if o.provider == providerLibibverbs {
 		if o.simulatedProfile != "" {
-			return nil, nil, fmt.Errorf("--simulated.profile needs --provider=%s", providerSimulated)
+			return nil, s, fmt.Errorf("--simulated.profile needs --provider=%s", providerSimulated)
 		}
 		if err := ibverbs.Available(); err != nil {
-			return nil, nil, fmt.Errorf("--provider=%s: %w; or use --provider=%s", providerLibibverbs, err, providerSimulated)
+			return nil, s, fmt.Errorf("--provider=%s: %w; or use --provider=%s", providerLibibverbs, err, providerSimulated)
 		}
 		// Without an RDMA driver, sysfs has no class/infiniband.
 		if _, err := os.ReadDir(o.hardware.Sysfs); err != nil {
-			return nil, nil, fmt.Errorf("--path.sysfs: %w", err)
+			return nil, s, fmt.Errorf("--path.sysfs: %w", err)
 		}
-		return filter(supervisor.SysfsDevices(o.hardware.Sysfs), o.include, o.exclude), nil, nil
+		return filter(supervisor.SysfsDevices(o.hardware.Sysfs), o.include, o.exclude), s, nil
 	}
-	if profile, err = loadProfile(o); err != nil {
-		return nil, nil, err
-	}
-	list := func() ([]string, error) { return profile.Names(), nil }
-	return filter(list, o.include, o.exclude), profile, nil
+	s.parsed, err = loadProfile(o)
+	list := func() ([]string, error) { return s.parsed.Names(), nil }
+	return filter(list, o.include, o.exclude), s, err
 }
 
 // loadProfile returns the profile of the simulated devices. Nil means that they are real.
@@ -92,8 +91,8 @@ func providerOf(s settings) (func(verbs.Tracer) verbs.Provider, error) {
 // a device. That may take seconds.
 const driverTime = 15 * time.Second
 
-// driverOf returns what is known about the driver of a device. Only a contract run fails without an
-// answer of the kernel, since it would report documented defects of the driver as findings.
+// driverOf returns the driver of a device. Only a contract run fails if the kernel does not answer,
+// since it would report documented defects of the driver as findings.
 func driverOf(ctx context.Context, s settings, command, device string) (errata.Driver, error) {
 	if s.Provider == providerSimulated {
 		p := s.parsed

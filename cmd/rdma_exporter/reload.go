@@ -67,15 +67,13 @@ func (r *reloader) load() error {
 	if err := o.checkTime(); err != nil {
 		return fmt.Errorf("--config.file %s: %w", o.configFile, err)
 	}
-	profile, err := loadProfile(&o)
-	if err != nil {
+	s, err := o.settings(), error(nil)
+	if s.parsed, err = loadProfile(&o); err != nil {
 		return err
 	}
 	c := o.findings
 	c.StaleAfter, c.Once, c.Now = r.findings.StaleAfter, r.findings.Once, r.findings.Now
-	before := r.children.settings.Load().Probe
-	r.children.configure(o.settings(), profile)
-	if !reflect.DeepEqual(before, o.probe) {
+	if before := r.children.settings.Swap(&s); !reflect.DeepEqual(before.Probe, o.probe) {
 		r.probesChanged()
 	}
 	r.evaluator.Configure(c)

@@ -134,17 +134,14 @@ func newStateSaver(dir string, logger *slog.Logger) (*stateSaver, health.History
 // load returns the saved state. If the file system stalls, the state is empty and this
 // exporter never saves: restore may still set the file aside later.
 func (s *stateSaver) load(restore func() health.History) health.History {
-	loaded := make(chan health.History, 1)
-	go func() { loaded <- restore() }() // Nothing can end it.
-	select {
-	case h := <-loaded:
-		return h
-	case <-time.After(fileTime):
+	ctx, cancel := context.WithTimeout(context.Background(), fileTime)
+	defer cancel()
+	h, err := unlessDone(ctx, func() (health.History, error) { return restore(), nil })
+	if s.stalled = err != nil; s.stalled {
+		s.writable.Store(new(false))
+		s.logger.Warn("Cannot read saved state", "file", s.path, "err", "the file system stalls: nothing is saved until a restart")
 	}
-	s.stalled = true
-	s.writable.Store(new(false))
-	s.logger.Warn("Cannot read saved state", "file", s.path, "err", "the file system stalls: nothing is saved until a restart")
-	return health.History{}
+	return h
 }
 
 func (s *stateSaver) restore() health.History {

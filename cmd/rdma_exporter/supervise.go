@@ -19,12 +19,12 @@ func (o *options) supervise() (s supervisor.Config, children *commands, err erro
 	if err := o.checkTime(); err != nil {
 		return s, nil, err
 	}
-	discover, profile, err := discoverer(o)
+	discover, settings, err := discoverer(o)
 	if err != nil {
 		return s, nil, err
 	}
-	children = newCommands(o.settings(), profile)
-	if profile != nil { // A reload may change it.
+	children = newCommands(settings)
+	if settings.parsed != nil { // A reload may change it.
 		discover = filter(children.simulatedNames, o.include, o.exclude)
 	}
 	s = o.schedule

@@ -53,13 +53,15 @@ type Report struct {
 	LeftDetail        string        `json:"left_detail,omitempty"`
 }
 
-// Abandon completes the report of a search that is given up. The end of the process gives the
-// objects back.
-func (r *Report) Abandon(by refusal.Cause, why string) {
-	if r.EndedBy == "" {
-		r.EndedBy, r.Detail, r.Seconds = by, why, time.Since(r.Began).Seconds()
+// Abandoned returns the complete report of a search that is given up. The end of the process
+// gives the objects back.
+func (r *Report) Abandoned(by refusal.Cause, why string) *Report {
+	a := *r
+	if a.EndedBy == "" {
+		a.EndedBy, a.Detail, a.Seconds = by, why, time.Since(a.Began).Seconds()
 	}
-	r.GivenBack, r.LeftDetail = ByKernel, why
+	a.GivenBack, a.LeftDetail = ByKernel, why
+	return &a
 }
 
 func (r *Report) count(n int64) string {

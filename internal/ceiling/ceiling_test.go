@@ -185,15 +185,15 @@ func TestFindLeaves(t *testing.T) {
 	}
 }
 
-// TestAbandon verifies that the end of a search stays if destroying is given up.
-func TestAbandon(t *testing.T) {
+// TestAbandoned verifies that the end of a search stays if destroying is given up.
+func TestAbandoned(t *testing.T) {
 	r := ceiling.Report{Objects: 7, Left: 7, Began: time.Now().Add(-3 * time.Second)}
-	r.Abandon(ceiling.EndInterrupted, "it was interrupted")
+	r = *r.Abandoned(ceiling.EndInterrupted, "it was interrupted")
 	if r.EndedBy != ceiling.EndInterrupted || r.Seconds < 3 || r.Left != 7 || r.GivenBack != ceiling.ByKernel {
 		t.Errorf("%+v", r)
 	}
 	r = ceiling.Report{Objects: 7, Left: 4, Seconds: 2, EndedBy: refusal.Device}
-	r.Abandon(ceiling.EndInterrupted, "it was interrupted")
+	r = *r.Abandoned(ceiling.EndInterrupted, "it was interrupted")
 	if r.EndedBy != refusal.Device || r.Seconds != 2 || r.LeftDetail != "it was interrupted" {
 		t.Errorf("%+v", r)
 	}

@@ -1,8 +1,10 @@
 package ceiling
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -12,7 +14,7 @@ import (
 )
 
 const (
-	// pollInterval is the time between two reports, and two looks at the memory.
+	// pollInterval is the time between two reports, and two looks at memory and time.
 	pollInterval = 10 * time.Millisecond
 	// minDestroyTime limits the time for destroying the objects, unless creating them took
 	// more than half of it. Then the limit is twice that time.
@@ -27,16 +29,16 @@ type Options struct {
 	// Within limits the time for creating objects, and Memory the bytes that they take.
 	Within time.Duration
 	Memory int64
+	// Before is how many objects of the type the kernel counted before. Nil means unknown.
+	Before *int64
 	// Host tells what limits the process besides the device.
 	Host interface {
 		Memory() (refusal.Memory, error)
 		Limits() (refusal.Limits, error)
 	}
-	// Tell receives the state of the search at first, now and then, and at the end.
+	// Tell receives the state of the search now and then, and at the end.
 	Tell func(Report)
 }
-
-type object interface{ Close() error }
 
 type search struct {
 	Options
@@ -44,18 +46,17 @@ type search struct {
 	memory, before refusal.Memory
 	told           time.Time
 	// needs are what the objects need.
-	needs, objects []object
+	needs, objects []io.Closer
 }
 
 // NewReport returns the report of a search that begins.
 func NewReport(o Options) Report {
-	return Report{Version: 1, Device: o.Device, Type: o.Type, Limit: "max_" + o.Type, Began: time.Now().UTC()}
+	return Report{Version: 1, Device: o.Device, Type: o.Type, Limit: "max_" + o.Type, Before: o.Before, Began: time.Now().UTC()}
 }
 
 // Find creates objects until one is refused or a budget is used up, and destroys them.
 func Find(o Options) {
 	s := &search{Options: o, report: NewReport(o)}
-	s.tell(s.report.Began)
 	create, err := s.prepare()
 	if err == nil {
 		err = s.createAll(create)
@@ -84,7 +85,7 @@ func (s *search) end(by refusal.Cause, detail string, err error) {
 }
 
 // prepare opens the device and returns how to create one object.
-func (s *search) prepare() (create func() (object, error), err error) {
+func (s *search) prepare() (create func() (io.Closer, error), err error) {
 	if s.before, err = s.Host.Memory(); err != nil {
 		return nil, err
 	}
@@ -101,7 +102,7 @@ func (s *search) prepare() (create func() (object, error), err error) {
 	claimed := int64(map[string]int{"cq": l.MaxCQ, "qp": l.MaxQP, "srq": l.MaxSRQ, "mr": l.MaxMR, "pd": l.MaxPD, "ah": l.MaxAH}[s.Type])
 	s.report.Claimed, s.report.Firmware = &claimed, text.Clean(attr.Firmware)
 	if s.Type == "pd" {
-		return func() (object, error) { return device.AllocPD() }, nil
+		return func() (io.Closer, error) { return device.AllocPD() }, nil
 	}
 	pd, err := device.AllocPD()
 	if err != nil {
@@ -110,11 +111,11 @@ func (s *search) prepare() (create func() (object, error), err error) {
 	s.needs = append(s.needs, pd)
 	switch s.Type {
 	case "cq":
-		return func() (object, error) { return device.CreateCQ(verbs.CQInitAttr{Entries: 1}) }, nil
+		return func() (io.Closer, error) { return device.CreateCQ(verbs.CQInitAttr{Entries: 1}) }, nil
 	case "srq":
-		return func() (object, error) { return pd.CreateSRQ(verbs.SRQAttr{MaxWR: 1, MaxSGE: 1}) }, nil
+		return func() (io.Closer, error) { return pd.CreateSRQ(verbs.SRQAttr{MaxWR: 1, MaxSGE: 1}) }, nil
 	case "mr":
-		return func() (object, error) { return pd.RegMR(1, verbs.AccessLocalWrite) }, nil
+		return func() (io.Closer, error) { return pd.RegMR(1, verbs.AccessLocalWrite) }, nil
 	case "ah":
 		return s.addressHandles(device, pd, attr.Ports)
 	default:
@@ -123,14 +124,14 @@ func (s *search) prepare() (create func() (object, error), err error) {
 }
 
 // queuePairs returns how to create queue pairs of the first type that the device supports.
-func (s *search) queuePairs(device verbs.Device, pd verbs.PD) (create func() (object, error), err error) {
+func (s *search) queuePairs(device verbs.Device, pd verbs.PD) (create func() (io.Closer, error), err error) {
 	cq, err := device.CreateCQ(verbs.CQInitAttr{Entries: 1})
 	if err != nil {
 		return nil, err
 	}
 	s.needs = append(s.needs, cq)
 	init := verbs.QPInitAttr{SendCQ: cq, RecvCQ: cq, Cap: verbs.QPCap{MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1}}
-	create = func() (object, error) { return pd.CreateQP(init) }
+	create = func() (io.Closer, error) { return pd.CreateQP(init) }
 	for _, init.Type = range device.QPTypes() {
 		s.report.QPType = init.Type.Label()
 		first, err := pd.CreateQP(init)
@@ -144,7 +145,7 @@ func (s *search) queuePairs(device verbs.Device, pd verbs.PD) (create func() (ob
 }
 
 // addressHandles returns how to create address handles to the first port that reaches itself.
-func (s *search) addressHandles(device verbs.Device, pd verbs.PD, ports int) (create func() (object, error), err error) {
+func (s *search) addressHandles(device verbs.Device, pd verbs.PD, ports int) (create func() (io.Closer, error), err error) {
 	table, err := device.GIDTable()
 	err = errors.Join(err, errors.New("no port reaches itself"))
 	for number := 1; number <= ports; number++ {
@@ -152,7 +153,7 @@ func (s *search) addressHandles(device verbs.Device, pd verbs.PD, ports int) (cr
 		paths, pathErr := verbs.ToSelf(number, port, table)
 		err = errors.Join(err, portErr, pathErr)
 		for _, path := range paths {
-			create = func() (object, error) { return pd.CreateAH(path) }
+			create = func() (io.Closer, error) { return pd.CreateAH(path) }
 			first, createErr := create()
 			if createErr == nil {
 				return create, first.Close()
@@ -164,20 +165,18 @@ func (s *search) addressHandles(device verbs.Device, pd verbs.PD, ports int) (cr
 }
 
 // createAll creates objects to the end. An error has to do with no limit.
-func (s *search) createAll(create func() (object, error)) (err error) {
+func (s *search) createAll(create func() (io.Closer, error)) (err error) {
 	for {
-		now := time.Now()
-		if now.Sub(s.report.Began) > s.Within {
-			s.end(EndTime, fmt.Sprintf("%s were used up (--within)", s.Within), nil)
-			return nil
-		}
-		if s.report.Objects == 0 || now.Sub(s.told) >= pollInterval {
+		if now := time.Now(); now.Sub(s.told) >= pollInterval {
 			if s.memory, err = s.Host.Memory(); err != nil {
 				return err
 			}
 			// Drivers take memory of the kernel, which no figure of a process contains.
 			s.report.MemoryBytes = max(0, s.before.Available-s.memory.Available)
 			switch {
+			case now.Sub(s.report.Began) > s.Within:
+				s.end(EndTime, fmt.Sprintf("%s were used up (--within)", s.Within), nil)
+				return nil
 			case s.report.MemoryBytes >= s.Memory:
 				s.end(EndMemory, fmt.Sprintf("%s of %s were used up (--memory)", text.Bytes(s.report.MemoryBytes), text.Bytes(s.Memory)), nil)
 				return nil
@@ -185,8 +184,8 @@ func (s *search) createAll(create func() (object, error)) (err error) {
 				s.end(EndMemory, fmt.Sprintf("the host has only %s of %s available", text.Bytes(s.memory.Available), text.Bytes(s.memory.Total)), nil)
 				return nil
 			}
+			s.tell(now)
 		}
-		s.tell(now)
 		o, err := create()
 		if err != nil {
 			limits, limitsErr := s.Host.Limits()
@@ -206,27 +205,27 @@ func (s *search) createAll(create func() (object, error)) (err error) {
 // destroyAll destroys the newest objects first.
 func (s *search) destroyAll(within time.Duration) {
 	began := time.Now()
-	var errs []error
+	var left error // the first that left something
 	for _, o := range slices.Backward(s.objects) {
 		now := time.Now()
 		if now.Sub(began) > within {
-			errs = append(errs, errors.New("there was no time to destroy them"))
+			left = cmp.Or(left, errors.New("there was no time to destroy them"))
 			break
 		}
 		s.tell(now)
 		if err := o.Close(); err != nil {
-			errs = append(errs, err)
+			left = cmp.Or(left, err)
 		} else {
 			s.report.Left--
 		}
 	}
-	if len(errs) == 0 { // Otherwise they are in use.
+	if left == nil { // Otherwise they are in use.
 		for _, o := range slices.Backward(s.needs) {
-			errs = append(errs, o.Close())
+			left = cmp.Or(left, o.Close())
 		}
 	}
 	s.report.GivingBackSeconds, s.report.GivenBack = time.Since(began).Seconds(), ByVerbs
-	if i := slices.IndexFunc(errs, func(err error) bool { return err != nil }); i >= 0 {
-		s.report.GivenBack, s.report.LeftDetail = ByKernel, text.Clean(errs[i].Error())
+	if left != nil {
+		s.report.GivenBack, s.report.LeftDetail = ByKernel, text.Clean(left.Error())
 	}
 }

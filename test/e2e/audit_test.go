@@ -507,7 +507,7 @@ func TestAuditInterrupted(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := a.end(t)
-			if r.status != 2 || r.stdout != "" || r.stderr != programName+": error: interrupted: there is no report\n" {
+			if r.status != 2 || r.stdout != "" || r.stderr != programName+": error: interrupted: no report was written\n" {
 				t.Errorf("status %d, standard output %q, standard error %q", r.status, r.stdout, r.stderr)
 			}
 			if b, err := os.ReadFile(path); err != nil || string(b) != "old" || len(folder(t, dir)) != 1 {

@@ -24,10 +24,10 @@ type completionSources struct {
 	// route is how a port reaches itself. Nil means that none does, and noRoute says why.
 	route   *session.Route
 	noRoute error
-	// send is how sends are flushed. noFlush says why the device does not flush sends or
-	// receives. Nil means that it does.
-	send    session.Flush
-	noFlush map[flushMethod]error
+	// flushes are the methods by which the device flushes, at most one for sends, which is the
+	// first. noSends and noReceives say why there is none for them. Nil means that there is.
+	flushes             []session.Flush
+	noSends, noReceives error
 	// qpType is a type of QP that the device has: RC, or UD where there is no RC.
 	qpType verbs.QPType
 }
@@ -35,38 +35,19 @@ type completionSources struct {
 // noSources returns no sources, because a process died while it looked for them.
 func noSources() completionSources {
 	why := errors.New("the process that tried it before died")
-	w := completionSources{noRoute: why, noFlush: make(map[flushMethod]error), qpType: verbs.RC}
-	for _, method := range flushMethods() {
-		w.noFlush[method] = why
-	}
-	return w
-}
-
-func (w *completionSources) flushes(method flushMethod) bool { return w.noFlush[method] == nil }
-
-// flush returns which work requests the device flushes, sends first, if any.
-func (w *completionSources) flush() (method flushMethod, ok bool) {
-	for _, method := range flushMethods() {
-		if w.flushes(method) {
-			return method, true
-		}
-	}
-	return 0, false
+	return completionSources{noRoute: why, noSends: why, noReceives: why, qpType: verbs.RC}
 }
 
 // survey finds the completions that the device produces. It uses objects of its own.
 func (a *suite) survey() {
 	w := &a.sources
-	w.noFlush = make(map[flushMethod]error)
 	w.qpType = a.findType()
 	a.findRoute()
-	for _, method := range flushMethods() {
-		w.noFlush[method] = a.findFlush(method)
-	}
+	w.noSends = a.findFlush(session.FlushUD, session.FlushRC, session.FlushInit)
+	w.noReceives = a.findFlush(session.FlushRecv)
 	// Without the control nothing is known to be a refusal.
-	control := w.noFlush[flushRecv]
-	if control != nil && session.ObstacleOf(control) == nil && session.ObstacleOf(w.noFlush[flushSend]) != nil {
-		w.noFlush[flushSend] = control
+	if control := w.noReceives; control != nil && session.ObstacleOf(control) == nil && session.ObstacleOf(w.noSends) != nil {
+		w.noSends = control
 	}
 }
 
@@ -99,24 +80,19 @@ func (a *suite) findRoute() {
 	}
 }
 
-// findFlush looks for a method by which the device flushes sends, or receives, and returns
-// why no method works: a *session.ObstacleError unless something failed.
-func (a *suite) findFlush(method flushMethod) error {
+// findFlush adds the first of the methods by which the device flushes, or returns why none
+// works: a *session.ObstacleError unless something failed.
+func (a *suite) findFlush(methods ...session.Flush) error {
 	var errs []error
 	var lost error
-	for _, f := range session.Flushes() {
-		if (f == session.FlushRecv) != (method == flushRecv) {
-			continue
-		}
+	for _, f := range methods {
 		if fact, eventless := f.Quiet(a.driver); eventless {
 			errs = append(errs, fmt.Errorf("%s: known of the driver: %s", f, fact.What))
 			continue
 		}
-		if method == flushSend {
-			a.sources.send = f
-		}
-		err := a.try(func(j *check, q verbs.CQ) (completer, error) { return j.flusher(q, method, session.FlushDepth) })
+		err := a.try(func(j *check, q verbs.CQ) (completer, error) { return j.flusher(q, f, session.FlushDepth) })
 		if err == nil {
+			a.sources.flushes = append(a.sources.flushes, f)
 			return nil
 		}
 		err = fmt.Errorf("%s: %w", f, err)
@@ -223,47 +199,36 @@ func (j *check) event(ch verbs.CompChannel, wait time.Duration) (e verbs.CQEvent
 	return e, true, nil
 }
 
-// completesWithEvent produces a completion on a CQ and reports whether an event came to the
-// channel. Without a completion it returns an error.
-func (j *check) completesWithEvent(c completer, solicited bool, q verbs.CQ, ch verbs.CompChannel) (bool, error) {
+// completes produces a completion and reports whether an event came, which it should or should
+// not. Without a completion it returns an error.
+func (j *check) completes(c completer, solicited bool, n notified, should bool) (came bool, err error) {
 	if err := c.complete(solicited); err != nil {
 		return false, err
 	}
-	_, came, err := j.event(ch, eventTimeout)
-	if err != nil {
-		return false, err
+	if should {
+		if _, came, err = j.event(n.ch, eventTimeout); err != nil {
+			return false, err
+		}
 	}
-	if _, err := j.await(q, 1); err != nil || came {
+	if _, err := j.await(n.cq, 1); err != nil || came {
 		return came, err
 	}
-	// The completion may have come only now, on a host that stood still.
-	_, came, err = j.event(ch, silenceWindow)
-	return came, err
-}
-
-// completesQuietly produces a completion on a CQ, waits for it, and reports whether an event
-// came to the channel anyway.
-func (j *check) completesQuietly(c completer, solicited bool, q verbs.CQ, ch verbs.CompChannel) (bool, error) {
-	if err := c.complete(solicited); err != nil {
-		return false, err
-	}
-	if _, err := j.await(q, 1); err != nil {
-		return false, err
-	}
-	_, came, err := j.event(ch, silenceWindow)
+	// If it should, the completion may have come only now, on a host that stood still.
+	_, came, err = j.event(n.ch, silenceWindow)
 	return came, err
 }
 
 // best returns the most dependable completer for a CQ: messages on the loopback
 // path, which can be solicited or not; otherwise unsuccessful completions.
 func (j *check) best(q verbs.CQ) (completer, error) {
-	if j.sources.route != nil {
+	switch flushes := j.sources.flushes; {
+	case j.sources.route != nil:
 		return j.receiver(q)
+	case len(flushes) > 0:
+		return j.flusher(q, flushes[0], session.FlushDepth)
+	default:
+		return nil, j.noCompletions()
 	}
-	if method, ok := j.sources.flush(); ok {
-		return j.flusher(q, method, session.FlushDepth)
-	}
-	return nil, j.noCompletions()
 }
 
 func (j *check) needRoute() error {
@@ -281,19 +246,12 @@ func (j *check) noCompletions() error {
 
 // noFlushes is why no work request is flushed: what failed, or else what is not offered.
 func (j *check) noFlushes() error {
-	for _, method := range flushMethods() {
-		if err := j.sources.noFlush[method]; err != nil && session.ObstacleOf(err) == nil {
+	for _, err := range []error{j.sources.noSends, j.sources.noReceives} {
+		if err != nil && session.ObstacleOf(err) == nil {
 			return err
 		}
 	}
-	return errors.Join(j.sources.noFlush[flushSend], j.sources.noFlush[flushRecv])
-}
-
-func (w *completionSources) by(method flushMethod) session.Flush {
-	if method == flushSend {
-		return w.send
-	}
-	return session.FlushRecv
+	return errors.Join(j.sources.noSends, j.sources.noReceives)
 }
 
 type pair struct {
@@ -395,23 +353,13 @@ func (j *check) successful(q verbs.CQ) error {
 	return nil
 }
 
-// flushMethod is which work requests are flushed. Devices differ in which they flush.
-type flushMethod int
-
-const (
-	flushSend flushMethod = iota
-	flushRecv
-)
-
-func flushMethods() []flushMethod { return []flushMethod{flushSend, flushRecv} }
-
 type flusher struct {
 	*session.Flushing
 	posted uint64
 }
 
 // flusher returns a completer of flushed work requests on a CQ, with room for depth of them.
-func (j *check) flusher(q verbs.CQ, method flushMethod, depth int) (*flusher, error) {
+func (j *check) flusher(q verbs.CQ, method session.Flush, depth int) (*flusher, error) {
 	pd, err := j.PD()
 	if err != nil {
 		return nil, err
@@ -424,7 +372,7 @@ func (j *check) flusher(q verbs.CQ, method flushMethod, depth int) (*flusher, er
 	if err != nil {
 		return nil, err
 	}
-	f, err := j.Flushing(j.sources.by(method), q, idle, data, depth)
+	f, err := j.Flushing(method, q, idle, data, depth)
 	return &flusher{Flushing: f}, err
 }
 

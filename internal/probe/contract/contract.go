@@ -162,20 +162,21 @@ func (j *check) observe(ok bool, format string, args ...any) { j.observeMode("",
 // observeMode is observe with the mode in which the contract is broken if the observation
 // is not ok. Modes are those that errata.Erratum distinguishes.
 func (j *check) observeMode(mode string, ok bool, format string, args ...any) {
-	j.note(unless(ok, breach{mode: mode}), format, args...)
+	j.noteBreach(ok, breach{mode: mode}, format, args...)
 }
 
 // observeConvention is observe for something that programs rely on and no man page promises.
 // If nothing else of a contract is broken, it is violated at info.
 func (j *check) observeConvention(ok bool, format string, args ...any) {
-	j.note(unless(ok, breach{convention: true}), format, args...)
+	j.noteBreach(ok, breach{convention: true}, format, args...)
 }
 
-func unless(ok bool, b breach) []breach {
+func (j *check) noteBreach(ok bool, b breach, format string, args ...any) {
+	breaches := []breach{b}
 	if ok {
-		return nil
+		breaches = nil
 	}
-	return []breach{b}
+	j.note(breaches, format, args...)
 }
 
 // breach is one way in which a contract is broken.
@@ -310,14 +311,9 @@ func (j *check) plainCQ() error {
 
 // isCircumstance reports whether an error is about the host, or about a device that is gone.
 func isCircumstance(err error) bool {
-	for _, errno := range []syscall.Errno{
+	return slices.ContainsFunc([]syscall.Errno{
 		syscall.ENOMEM, syscall.EAGAIN, syscall.EMFILE, syscall.ENFILE, syscall.EIO, syscall.ENODEV, syscall.EINTR,
-	} {
-		if errors.Is(err, errno) {
-			return true
-		}
-	}
-	return false
+	}, func(errno syscall.Errno) bool { return errors.Is(err, errno) })
 }
 
 // mustSucceed calls what the man page requires to succeed. It returns a refusal only if that

@@ -205,7 +205,7 @@ func cqDestroyBusy(j *check) error {
 // notifies returns a channel if the device raises an event for a flushed receive. Otherwise
 // the error says why it does not.
 func (j *check) notifies() (verbs.CompChannel, error) {
-	if !j.sources.flushes(flushRecv) {
+	if j.sources.noReceives != nil {
 		return nil, j.noFlushes()
 	}
 	var err error
@@ -216,14 +216,14 @@ func (j *check) notifies() (verbs.CompChannel, error) {
 			if err != nil {
 				return err
 			}
-			c, err := j.flusher(n.cq, flushRecv, session.FlushDepth)
+			c, err := j.flusher(n.cq, session.FlushRecv, session.FlushDepth)
 			if err != nil {
 				return err
 			}
 			if err := n.arm(false); err != nil {
 				return err
 			}
-			came, err := j.completesWithEvent(c, false, n.cq, n.ch)
+			came, err := j.completes(c, false, n, true)
 			if err == nil && !came {
 				err = fmt.Errorf("%s: no event within %v", session.FlushRecv, eventTimeout)
 			}
@@ -269,7 +269,7 @@ func (j *check) observeWorks(verb verbs.Verb, call func() error) (bool, error) {
 // stillCompletes records whether a QP in RESET can still complete a receive, and whether an
 // event comes if its CQs have a channel. It needs a device that flushes receives.
 func (j *check) stillCompletes(pd verbs.PD, qp verbs.QP, recv verbs.CQ, ch verbs.CompChannel) error {
-	if !j.sources.flushes(flushRecv) {
+	if j.sources.noReceives != nil {
 		j.remark("no receive is flushed here, so that none could be tried")
 		return nil
 	}

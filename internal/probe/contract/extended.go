@@ -171,8 +171,7 @@ const batch = 6
 func cqExBatchKeepsCompletions(j *check) error {
 	j.describe(fmt.Sprintf("a CQ of ibv_create_cq_ex with %d completions in it, polled as one batch: ibv_start_poll, ibv_next_poll until there are no more (ENOENT), ibv_end_poll; the same with one completion more", batch),
 		"each completion is polled once, in the order of the work requests, and no other")
-	method, ok := j.sources.flush()
-	if !ok {
+	if len(j.sources.flushes) == 0 {
 		return j.noFlushes()
 	}
 	var want []uint64
@@ -181,7 +180,7 @@ func cqExBatchKeepsCompletions(j *check) error {
 	}
 	polled := func(most int) (ids []uint64, err error) {
 		err = j.isolated(func() error {
-			ids, err = j.pollBatches(method, most)
+			ids, err = j.pollBatches(j.sources.flushes[0], most)
 			return err
 		})
 		return ids, err
@@ -212,7 +211,7 @@ func cqExBatchKeepsCompletions(j *check) error {
 
 // pollBatches flushes two groups of work requests and polls the completions of each in
 // batches of at most most.
-func (j *check) pollBatches(method flushMethod, most int) (ids []uint64, err error) {
+func (j *check) pollBatches(method session.Flush, most int) (ids []uint64, err error) {
 	q, err := j.extendedCQ(smallCQ, verbs.WCStandard)
 	if err != nil {
 		return nil, cannot("create an extended CQ", err)

@@ -61,11 +61,7 @@ func (j *check) onFresh(
 		if err := n.arm(solicitedOnly); err != nil {
 			return err
 		}
-		complete := j.completesQuietly
-		if should {
-			complete = j.completesWithEvent
-		}
-		came, err := complete(c, solicited, n.cq, n.ch)
+		came, err := j.completes(c, solicited, n, should)
 		if err != nil {
 			return err
 		}
@@ -75,12 +71,9 @@ func (j *check) onFresh(
 }
 
 func (j *check) eachFlush(f func(create func(verbs.CQ) (completer, error), what string) error) error {
-	for _, method := range flushMethods() {
-		if !j.sources.flushes(method) {
-			continue
-		}
+	for _, method := range j.sources.flushes {
 		create := func(q verbs.CQ) (completer, error) { return j.flusher(q, method, session.FlushDepth) }
-		if err := f(create, j.sources.by(method).String()); err != nil {
+		if err := f(create, method.String()); err != nil {
 			return err
 		}
 	}
@@ -133,7 +126,7 @@ func notifyOneShot(j *check) error {
 	if err := n.arm(false); err != nil {
 		return err
 	}
-	came, err := j.completesWithEvent(c, true, n.cq, n.ch)
+	came, err := j.completes(c, true, n, true)
 	if err != nil {
 		return err
 	}
@@ -141,12 +134,17 @@ func notifyOneShot(j *check) error {
 		return fmt.Errorf("first completion: no event within %v", eventTimeout)
 	}
 	j.remark("first completion: an event came")
-	for _, which := range []string{"second", "third"} {
-		came, err := j.completesQuietly(c, true, n.cq, n.ch)
+	return j.quiet(c, n, "second completion, not armed again", "third completion, not armed again")
+}
+
+// quiet produces completions and records that no event comes.
+func (j *check) quiet(c completer, n notified, what ...string) error {
+	for _, which := range what {
+		came, err := j.completes(c, true, n, false)
 		if err != nil {
 			return err
 		}
-		j.observeEvent(came, false, which+" completion, not armed again")
+		j.observeEvent(came, false, which)
 	}
 	return nil
 }
@@ -157,14 +155,7 @@ func notifyRequiresArming(j *check) error {
 	if err != nil {
 		return err
 	}
-	for _, which := range []string{"first", "second"} {
-		came, err := j.completesQuietly(c, true, n.cq, n.ch)
-		if err != nil {
-			return err
-		}
-		j.observeEvent(came, false, which+" completion")
-	}
-	return nil
+	return j.quiet(c, n, "first completion", "second completion")
 }
 
 func notifySolicitedSkipsUnsolicited(j *check) error {

@@ -3,29 +3,23 @@ package contract
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"rdma_exporter/internal/probe/errata"
 	"rdma_exporter/verbs"
 )
 
 func qpSizes(l verbs.Limits) []verbs.QPCap {
-	var list []verbs.QPCap
-	for _, c := range []verbs.QPCap{
+	return slices.DeleteFunc([]verbs.QPCap{
 		{MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1},
 		{MaxSendWR: 3, MaxRecvWR: 5, MaxSendSGE: 1, MaxRecvSGE: 2},
 		{MaxSendWR: 16, MaxRecvWR: 16, MaxSendSGE: 2, MaxRecvSGE: 1, MaxInlineData: 16},
 		{MaxSendWR: 33, MaxRecvWR: 100, MaxSendSGE: 3, MaxRecvSGE: 3, MaxInlineData: 33},
 		{MaxSendWR: 128, MaxRecvWR: 64, MaxSendSGE: 4, MaxRecvSGE: 4, MaxInlineData: 64},
-	} {
-		if n := uint32(max(0, l.MaxQPWR)); n > 0 && max(c.MaxSendWR, c.MaxRecvWR) > n {
-			continue
-		}
-		if n := uint32(max(0, l.MaxSGE)); n > 0 && max(c.MaxSendSGE, c.MaxRecvSGE) > n {
-			continue
-		}
-		list = append(list, c)
-	}
-	return list
+	}, func(c verbs.QPCap) bool {
+		return l.MaxQPWR > 0 && max(c.MaxSendWR, c.MaxRecvWR) > uint32(l.MaxQPWR) ||
+			l.MaxSGE > 0 && max(c.MaxSendSGE, c.MaxRecvSGE) > uint32(l.MaxSGE)
+	})
 }
 
 func qpText(c verbs.QPCap) string {

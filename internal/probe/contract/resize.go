@@ -94,12 +94,11 @@ func (j *check) observeFilled() error {
 
 // keeps leaves n completions in a CQ before it polls them, and returns how many there are.
 func (j *check) keeps(q verbs.CQ, n int) (int, error) {
-	method, ok := j.sources.flush()
-	if !ok {
+	if len(j.sources.flushes) == 0 {
 		return 0, j.noFlushes()
 	}
 	err := j.refused(func() error {
-		f, err := j.flusher(q, method, n)
+		f, err := j.flusher(q, j.sources.flushes[0], n)
 		if err != nil {
 			return err
 		}

@@ -3,14 +3,14 @@ package contract
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"rdma_exporter/internal/probe/errata"
 	"rdma_exporter/verbs"
 )
 
 func srqSizes(l verbs.Limits) []verbs.SRQAttr {
-	var list []verbs.SRQAttr
-	for _, a := range []verbs.SRQAttr{
+	return slices.DeleteFunc([]verbs.SRQAttr{
 		{MaxWR: 1, MaxSGE: 1},
 		{MaxWR: 3, MaxSGE: 1},
 		{MaxWR: 16, MaxSGE: 1},
@@ -18,13 +18,9 @@ func srqSizes(l verbs.Limits) []verbs.SRQAttr {
 		{MaxWR: 33, MaxSGE: 3},
 		{MaxWR: 100, MaxSGE: 4},
 		{MaxWR: 256, MaxSGE: 2},
-	} {
-		if l.MaxSRQWR > 0 && a.MaxWR > uint32(l.MaxSRQWR) || l.MaxSRQSGE > 0 && a.MaxSGE > uint32(l.MaxSRQSGE) {
-			continue
-		}
-		list = append(list, a)
-	}
-	return list
+	}, func(a verbs.SRQAttr) bool {
+		return l.MaxSRQWR > 0 && a.MaxWR > uint32(l.MaxSRQWR) || l.MaxSRQSGE > 0 && a.MaxSGE > uint32(l.MaxSRQSGE)
+	})
 }
 
 func srqFigures(asked, given, told verbs.SRQAttr) []size {
