@@ -58,35 +58,27 @@ func lines(all []health.Finding, severity bool) []string {
 	return found
 }
 
-// A record lists what is found in states, for a golden file.
-type record struct{ text strings.Builder }
+// A record is a golden file with what is found in each state.
+type record struct{ *golden.Recorder }
 
-// recording returns a record that is compared with testdata/NAME.txt when the test ends.
-func recording(t *testing.T) *record {
-	t.Helper()
-	r := new(record)
-	t.Cleanup(func() { golden.Check(t, "testdata/"+t.Name()+".txt", r.text.String()) })
-	return r
-}
+func recording(t *testing.T) record { return record{golden.Record(t)} }
 
 // add records all findings in a state.
-func (r *record) add(name string, s *state.DeviceState) { r.found(name, assess(s)) }
+func (r record) add(name string, s *state.DeviceState) { r.found(name, assess(s)) }
 
-func (r *record) found(name string, all []health.Finding) {
-	fmt.Fprintf(&r.text, "== %s\n", name)
-	r.list("", all)
-}
+func (r record) found(name string, all []health.Finding) { r.Add(name, texts("", all)...) }
 
-// list writes findings and, indented, their consequences.
-func (r *record) list(indent string, all []health.Finding) {
+// texts returns the texts of findings and, indented, of their consequences.
+func texts(indent string, all []health.Finding) (lines []string) {
 	for _, f := range all {
-		fmt.Fprintf(&r.text, "%s%s %s %s: %s\n", indent, f.Severity, f.Kind, f.Subject, f.Message)
+		lines = append(lines, fmt.Sprintf("%s%s %s %s: %s", indent, f.Severity, f.Kind, f.Subject, f.Message))
 		if f.Evidence != "" {
-			fmt.Fprintf(&r.text, "%s  %s\n", indent, f.Evidence)
+			lines = append(lines, indent+"  "+f.Evidence)
 		}
-		fmt.Fprintf(&r.text, "%s  > %s\n", indent, f.Action)
-		r.list(indent+"    ", f.Consequences)
+		lines = append(lines, indent+"  > "+f.Action)
+		lines = append(lines, texts(indent+"    ", f.Consequences)...)
 	}
+	return lines
 }
 
 func once() health.Config {

@@ -40,6 +40,28 @@ func Check[T ~string | ~[]byte](t testing.TB, path string, got T) {
 	}
 }
 
+// A Recorder collects the text of a golden file that has a section for each case of a test.
+type Recorder struct{ text strings.Builder }
+
+// Record returns a Recorder. When the test ends, its text is compared with testdata/NAME.txt.
+func Record(t testing.TB) *Recorder {
+	t.Helper()
+	r := new(Recorder)
+	t.Cleanup(func() {
+		t.Helper()
+		Check(t, "testdata/"+t.Name()+".txt", r.text.String())
+	})
+	return r
+}
+
+// Add adds a section.
+func (r *Recorder) Add(name string, lines ...string) {
+	r.text.WriteString("== " + name + "\n")
+	for _, line := range lines {
+		r.text.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+}
+
 // JSON returns a value as lines of JSON, for [Check]. An object or a list of plain values has
 // a line of its own, if it is short.
 func JSON(t testing.TB, v any) string {
