@@ -7,11 +7,6 @@ import (
 	"rdma_exporter/verbs"
 )
 
-type memory struct {
-	kind state.RegisteredMemory
-	size int
-}
-
 // mr probes ibv_reg_mr(3) with memory of each kind, which is deregistered at once.
 func (r *run) mr(s *step) {
 	pd, err := r.PD()
@@ -19,33 +14,32 @@ func (r *run) mr(s *step) {
 		s.cannot(state.Subject{Object: "pd"}, err)
 		return
 	}
-	for _, m := range []memory{{state.MemoryPage, 4 << 10}, {state.MemoryMany, 2 << 20}} {
-		if !s.register(pd, m) {
-			return
-		}
+	if s.register(pd, state.MemoryPage, 4<<10) {
+		s.register(pd, state.MemoryMany, 2<<20)
 	}
 }
 
 // register reports whether nothing is left of the memory that it registered.
-func (s *step) register(pd verbs.PD, m memory) (gone bool) {
-	r := state.Registration{Memory: m.kind, Bytes: int64(m.size), Result: state.MemoryRegistered}
+func (s *step) register(pd verbs.PD, kind state.RegisteredMemory, size int) (gone bool) {
+	r := state.Registration{Memory: kind, Bytes: int64(size), Result: state.MemoryRegistered}
 	defer func() { s.Registrations = append(s.Registrations, r) }()
 
-	region, err := pd.RegMR(m.size, verbs.AccessLocalWrite)
+	region, err := pd.RegMR(size, verbs.AccessLocalWrite)
 	if err != nil {
-		s.refused(&r, m, err)
+		s.refused(&r, err)
 		return true
 	}
 	s.done++
 	r.Duration = s.LastCall().Duration
 	failed := len(s.Failures)
-	s.destroy(state.Subject{Object: string(m.kind)}, "mr", region)
+	s.destroy(state.Subject{Object: string(kind)}, "mr", region)
 	return len(s.Failures) == failed
 }
 
 // refused records what refused memory. The limit of this process is not a device failure, so
 // the memory is skipped.
-func (s *step) refused(r *state.Registration, m memory, err error) {
+func (s *step) refused(r *state.Registration, err error) {
+	subject := state.Subject{Object: string(r.Memory)}
 	r.Result, r.By, r.Detail = state.MemoryRefused, state.RefusedByDevice, err.Error()
 	v := &verbs.Error{Verb: verbs.RegMR}
 	var limit *int64
@@ -53,18 +47,18 @@ func (s *step) refused(r *state.Registration, m memory, err error) {
 		r.Errno, limit = verbs.ErrnoName(v.Errno), s.memlock(verbs.RegMR, v.Errno)
 		switch {
 		case s.refusedMemory != nil:
-			r.By, r.Detail = s.refusedMemory(v, m.size)
+			r.By, r.Detail = s.refusedMemory(v, int(r.Bytes))
 		case limit != nil:
 			r.By = state.RefusedByMemlock
 		}
 	}
-	if r.By == state.RefusedByDevice && limit != nil && *limit < int64(m.size) {
+	if r.By == state.RefusedByDevice && limit != nil && *limit < r.Bytes {
 		r.By = state.RefusedByMemlock
 	}
 	if r.By == state.RefusedByMemlock {
-		s.skip(state.Subject{Object: string(m.kind)}, state.SkipNotPermitted, "%s", r.Detail)
+		s.skip(subject, state.SkipNotPermitted, "%s", r.Detail)
 		s.Skips[len(s.Skips)-1].Memlock = limit
 		return
 	}
-	s.Failures = append(s.Failures, state.Failure{Subject: state.Subject{Object: string(m.kind)}, Verb: string(v.Verb), Errno: r.Errno, Message: r.Detail})
+	s.Failures = append(s.Failures, state.Failure{Subject: subject, Verb: string(v.Verb), Errno: r.Errno, Message: r.Detail})
 }

@@ -279,14 +279,6 @@ func usedOnce(o verbs.Measurement, found verbs.Samples, err error) error {
 
 // postpone moves measurements to the end of the plan.
 func (n *notification) postpone(which func(measurement) bool) {
-	slices.SortStableFunc(n.plan, func(a, b measurement) int {
-		switch {
-		case which(a) == which(b):
-			return 0
-		case which(a):
-			return 1
-		default:
-			return -1
-		}
-	})
+	later := slices.DeleteFunc(slices.Clone(n.plan), func(m measurement) bool { return !which(m) })
+	n.plan = append(slices.DeleteFunc(n.plan, which), later...)
 }

@@ -22,7 +22,7 @@ type task struct {
 	device  string
 	kind    state.Kind
 	timeout time.Duration
-	command func() Command
+	request wire.Request
 }
 
 // result is the result of one child.
@@ -85,7 +85,7 @@ const (
 func (s *Supervisor) runChild(ctx context.Context, t task) result {
 	run := &state.Run{Kind: t.kind, Device: t.device, Started: time.Now()}
 	out, in := io.Pipe()
-	p := s.launch(t.command(), in)
+	p := s.launch(s.cfg.Command(t.kind, t.device, t.request), in)
 	// The reader alone touches run until it has returned.
 	read := make(chan error, 1)
 	heard := &listener{Reader: out, began: run.Started}
@@ -167,12 +167,10 @@ func (s *Supervisor) await(ctx context.Context, p process, read <-chan error, ti
 			// The child has closed its output, which is not yet its end.
 			read = nil
 		case <-deadline.C:
-			select {
-			case <-p.done():
+			if within(0, p.done()) {
 				return endedItself, hasRead, readErr
-			default:
-				return endedTimeout, hasRead, readErr
 			}
+			return endedTimeout, hasRead, readErr
 		case <-ctx.Done():
 			return endedCancelled, hasRead, readErr
 		}

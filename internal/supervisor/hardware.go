@@ -90,9 +90,7 @@ func (s *Supervisor) readOnce(ctx context.Context) {
 	if len(due) == 0 {
 		return
 	}
-	res := s.runChild(ctx, task{kind: state.KindHardware, timeout: s.cfg.Hardware.Timeout, command: func() Command {
-		return s.cfg.Command(state.KindHardware, "", wire.Request{Hardware: &request})
-	}})
+	res := s.runChild(ctx, task{kind: state.KindHardware, timeout: s.cfg.Hardware.Timeout, request: wire.Request{Hardware: &request}})
 	if res.run != nil {
 		s.takeHardware(due, res)
 	}
@@ -107,7 +105,7 @@ func (s *Supervisor) readOnce(ctx context.Context) {
 	if len(held) == 0 {
 		held = request.Devices
 	}
-	s.leave(state.KindHardware, held, res, changeLogger{log: s.cfg.Logger.With("devices", held)})
+	s.leave(state.KindHardware, held, res, s.cfg.Logger.With("devices", held))
 }
 
 // dueHardware returns the devices that are due, and the request for the child.
@@ -225,11 +223,7 @@ func readingOf(run *state.Run, device string) *state.Hardware {
 // hardwareAfter returns the state of the device's hardware after a reading. Caller holds mu.
 func (w *worker) hardwareAfter(run *state.Run) *state.HardwareState {
 	a, s, now, whole := &w.adapter, w.s, time.Now(), run.Outcome == state.OutcomeOK
-	var before state.HardwareState
-	if w.state.Hardware != nil {
-		before = *w.state.Hardware
-	}
-	next := before
+	before, next := copied(w.state.Hardware), copied(w.state.Hardware)
 	next.Failures, next.Failure, next.Reading, next.Next = 0, run.Error, "", time.Time{}
 	if !whole {
 		next.Failures = before.Failures + 1
@@ -238,7 +232,7 @@ func (w *worker) hardwareAfter(run *state.Run) *state.HardwareState {
 	a.due = next.Next
 	if len(run.Hardware) == 0 {
 		next.Links = a.current()
-		return &next
+		return next
 	}
 	h := &run.Hardware[0]
 	next.Reading = h.Reading
@@ -266,7 +260,7 @@ func (w *worker) hardwareAfter(run *state.Run) *state.HardwareState {
 		latest.Ports[i].MaxRate = max(p.MaxRate, l.MaxRate)
 	}
 	next.Links = a.current()
-	return &next
+	return next
 }
 
 // current returns the links whose state is known, by port.

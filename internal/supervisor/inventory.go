@@ -116,16 +116,14 @@ func (i *inventoryWorker) takeOne(ctx context.Context) *state.Run {
 	candidates := i.candidates()
 	res := s.runChild(ctx, task{
 		device: i.w.name, kind: i.kind, timeout: i.Timeout,
-		command: func() Command {
-			return s.cfg.Command(i.kind, i.w.name, wire.Request{LeakCandidates: candidates, MaxFill: i.w.info().MaxFill()})
-		},
+		request: wire.Request{LeakCandidates: candidates, MaxFill: i.w.info().MaxFill()},
 	})
 	release()
 	if res.run != nil {
 		i.take(res, candidates)
 	}
 	if res.left != nil {
-		s.leave(i.kind, []string{i.w.name}, res, i.log)
+		s.leave(i.kind, []string{i.w.name}, res, i.log.log)
 	}
 	return res.run
 }
@@ -155,14 +153,10 @@ func (i *inventoryWorker) take(res result, candidates []state.Context) {
 
 // resources returns the state of a device's resources after an inventory. before may be nil.
 func resources(before *state.Resources, run *state.Run) *state.Resources {
-	if before == nil {
-		before = new(state.Resources)
-	}
-	next := *before
+	before, next, found := copied(before), copied(before), run.Inventory
 	next.Last = run.Compact()
-	found := run.Inventory
 	if found == nil {
-		return &next
+		return next
 	}
 	next.Inventory, next.Taken = found, run.Started
 	next.Samples = state.Sampled(before.Samples, found, run.Started)
@@ -173,7 +167,7 @@ func resources(before *state.Resources, run *state.Run) *state.Resources {
 	case len(found.Ownerless) > 0 && before.OrphanedSince.IsZero():
 		next.OrphanedSince = run.Started
 	}
-	return &next
+	return next
 }
 
 // leaked sums up the objects that exited children left, by type. A type that the inventory
@@ -189,12 +183,12 @@ func leaked(before []state.Leaked, found *state.Inventory, now time.Time) []stat
 			all = append(all, l)
 		}
 	}
-	kept := slices.Clone(all)
+	kept := len(all)
 	for _, l := range found.Leftover {
-		if index(kept, l.Type) >= 0 {
+		i := index(all, l.Type)
+		if i >= 0 && i < kept {
 			continue
 		}
-		i := index(all, l.Type)
 		if i < 0 {
 			i = len(all)
 			all = append(all, state.Leaked{Type: l.Type, Since: now})

@@ -222,16 +222,3 @@ func (l *changeLogger) leaked(leaks []state.Leaked) {
 	}
 	l.leaks = text
 }
-
-// changed logs how a device has changed.
-func (l *changeLogger) changed(changes []string) {
-	l.log.Info("Device or its software changed; everything about it is probed anew", "changes", strings.Join(changes, "; "))
-}
-
-func (l *changeLogger) stuck(s *state.Stuck) {
-	l.log.Warn("A killed child does not end; its work on the device waits until it does", "pid", s.PID, "verb", s.Verb)
-}
-
-func (l *changeLogger) unstuck(s *state.Stuck) {
-	l.log.Info("The killed child has ended", "pid", s.PID, "verb", s.Verb, "after", time.Since(s.Since).Round(time.Millisecond))
-}

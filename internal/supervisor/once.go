@@ -163,12 +163,8 @@ func (w *worker) onceOnly(runs, inventories context.Context) {
 	w.update(func(dev *state.DeviceState) {
 		w.checked = !isBudget(runs) || dev.Contracts != nil && !isCut
 		if isCut && isBudget(runs) {
-			contracts := state.Contracts{}
-			if dev.Contracts != nil {
-				contracts = *dev.Contracts
-			}
-			contracts.Verdicts = c.verdicts
-			dev.Contracts = &contracts
+			dev.Contracts = copied(dev.Contracts)
+			dev.Contracts.Verdicts = c.verdicts
 		}
 	})
 	if w.inventory != nil {

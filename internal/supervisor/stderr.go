@@ -51,12 +51,8 @@ func (t *tail) Write(b []byte) (int, error) {
 }
 
 func isFatal(line string) bool {
-	for _, p := range []string{"panic: ", "fatal error: ", "SIGABRT: ", "SIGSEGV: ", "SIGBUS: ", "SIGFPE: ", "SIGILL: ", "SIGSYS: ", "SIGTRAP: "} {
-		if strings.HasPrefix(line, p) {
-			return true
-		}
-	}
-	return false
+	word, _, ok := strings.Cut(line, ": ")
+	return ok && slices.Contains([]string{"panic", "fatal error", "SIGABRT", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGSYS", "SIGTRAP"}, word)
 }
 
 func (t *tail) get() stderr {

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -240,10 +241,10 @@ func (s *Supervisor) remove(w *worker) {
 
 // leave records a stuck child until it exits or the supervisor ends. The devices get no
 // further run of the kind until then.
-func (s *Supervisor) leave(kind state.Kind, devices []string, res result, log changeLogger) *leftover {
+func (s *Supervisor) leave(kind state.Kind, devices []string, res result, log *slog.Logger) *leftover {
 	stuck := &state.Stuck{PID: res.left.pid(), Verb: res.verb, Since: res.killed}
 	left := &leftover{res.left, stuck, make(chan struct{})}
-	log.stuck(stuck)
+	log.Warn("A killed child does not end; its work on the device waits until it does", "pid", stuck.PID, "verb", stuck.Verb)
 	change := func(f func(leftoverKey)) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -259,7 +260,8 @@ func (s *Supervisor) leave(kind state.Kind, devices []string, res result, log ch
 		case <-s.over:
 			return
 		}
-		log.unstuck(stuck)
+		log.Info("The killed child has ended",
+			"pid", stuck.PID, "verb", stuck.Verb, "after", time.Since(stuck.Since).Round(time.Millisecond))
 		change(func(k leftoverKey) { delete(s.leftovers, k) })
 		close(left.exited)
 	})
@@ -303,9 +305,11 @@ func (s *Supervisor) publish() {
 		case key.kind == state.KindProbe:
 			dev.Stuck = left.stuck
 		case key.kind == state.KindInventory:
-			dev.Resources = withStuck(dev.Resources, func(r *state.Resources) { r.Stuck = left.stuck })
+			dev.Resources = copied(dev.Resources)
+			dev.Resources.Stuck = left.stuck
 		case dev.Present:
-			dev.Hardware = withStuck(dev.Hardware, func(h *state.HardwareState) { h.Stuck = left.stuck })
+			dev.Hardware = copied(dev.Hardware)
+			dev.Hardware.Stuck = left.stuck
 		}
 	}
 	slices.SortFunc(snap.Devices, func(a, b state.DeviceState) int { return strings.Compare(a.Name, b.Name) })
@@ -315,12 +319,11 @@ func (s *Supervisor) publish() {
 	}
 }
 
-// withStuck returns a changed copy of v, which may be nil.
-func withStuck[T any](v *T, change func(*T)) *T {
+// copied returns a copy of v, or a new zero value if v is nil.
+func copied[T any](v *T) *T {
 	next := new(T)
 	if v != nil {
 		*next = *v
 	}
-	change(next)
 	return next
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -184,10 +185,7 @@ func (w *worker) task(j *job) task {
 		w.version = w.s.probesVersion.Load()
 		r = wire.Request{Facts: w.facts, Short: !w.fullDue()}
 	}
-	return task{
-		device: w.name, kind: j.kind, timeout: j.Timeout,
-		command: func() Command { return w.s.cfg.Command(j.kind, w.name, r) },
-	}
+	return task{device: w.name, kind: j.kind, timeout: j.Timeout, request: r}
 }
 
 // acquire waits for a slot. A suspect contract run stops waiting when a probe run of its
@@ -268,7 +266,8 @@ func (w *worker) learn(run *state.Run) {
 	if f := run.Facts; f != nil {
 		if w.facts != nil && w.facts.Identity != f.Identity {
 			w.full, w.changed = nil, true
-			w.log.changed(w.facts.Identity.Changes(f.Identity))
+			w.log.log.Info("Device or its software changed; everything about it is probed anew",
+				"changes", strings.Join(w.facts.Identity.Changes(f.Identity), "; "))
 		}
 		w.facts = f
 	}
@@ -318,11 +317,10 @@ func putOff(before *state.Contracts, r *state.Reduced) *state.Contracts {
 	if before == nil && r == nil {
 		return nil
 	}
-	after := &state.Contracts{Verdicts: []state.Contract{}}
-	if before != nil {
-		*after = *before
+	after := copied(before)
+	if after.PutOff = r; before == nil {
+		after.Verdicts = []state.Contract{}
 	}
-	after.PutOff = r
 	return after
 }
 
@@ -333,7 +331,7 @@ func (w *worker) awaitExit(res result) bool {
 		w.ticket.end()
 		w.ticket = nil
 	}
-	left := w.s.leave(state.KindProbe, []string{w.name}, res, w.log)
+	left := w.s.leave(state.KindProbe, []string{w.name}, res, w.log.log)
 	select {
 	case <-left.exited:
 		return true

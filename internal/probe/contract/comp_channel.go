@@ -38,44 +38,37 @@ func channelDestroyBusy(j *check) error {
 func channelSteering(j *check) error {
 	j.describe("two CQs, each armed and with a channel of its own; a completion on one, then on the other",
 		"each event comes on the channel of its own CQ and on no other")
-	var channels [2]verbs.CompChannel
-	var cqs [2]verbs.CQ
+	var both [2]notified
 	var completers [2]completer
-	for i := range channels {
+	for i := range both {
 		var err error
-		if channels[i], err = j.CompChannel(); err != nil {
+		if both[i], err = j.notified(); err != nil {
 			return err
 		}
-		if cqs[i], err = j.cq(channels[i], 0); err != nil {
-			return err
-		}
-	}
-	for i := range cqs {
-		var err error
-		if completers[i], err = j.best(cqs[i]); err != nil {
+		if completers[i], err = j.best(both[i].cq); err != nil {
 			return err
 		}
 	}
 	j.remark("by %s", completers[0])
-	for own, q := range cqs {
+	for own := range both {
 		other := 1 - own
-		for _, q := range cqs {
-			if err := q.ReqNotify(false); err != nil {
-				return cannot("arm a CQ", err)
+		for _, n := range both {
+			if err := n.arm(false); err != nil {
+				return err
 			}
 		}
 		if err := completers[own].complete(true); err != nil {
 			return err
 		}
-		if _, err := j.await(q, 1); err != nil {
+		if _, err := j.await(both[own].cq, 1); err != nil {
 			return err
 		}
 		j.presume("taking an event", true)
-		_, came, err := j.event(channels[own], eventTimeout/4)
+		_, came, err := j.event(both[own].ch, eventTimeout/4)
 		if err != nil {
 			return err
 		}
-		_, strayed, err := j.event(channels[other], silenceWindow)
+		_, strayed, err := j.event(both[other].ch, silenceWindow)
 		if err != nil {
 			return err
 		}

@@ -208,9 +208,7 @@ func notifyIdentifiesCQ(j *check) error {
 		if cqs[i], err = j.cq(ch, context); err != nil {
 			return err
 		}
-	}
-	for i, q := range cqs {
-		if completers[i], err = j.best(q); err != nil {
+		if completers[i], err = j.best(cqs[i]); err != nil {
 			return err
 		}
 	}

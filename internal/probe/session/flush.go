@@ -236,9 +236,13 @@ func (f *Flushing) Post(ids ...uint64) error {
 		}
 		return nil
 	}
-	if err := f.renew(); err != nil {
-		return err
+	// A QP that was used is replaced, since some devices never take one back to RESET.
+	if f.used {
+		if err := f.create(f.attr.Type); err != nil {
+			return err
+		}
 	}
+	f.used = true
 	return flushRecv(f.QP, f.route, f.Recv, ids...)
 }
 
@@ -270,15 +274,6 @@ func (s *Session) inState() Route {
 		r.PKeyIndex = index
 	}
 	return r
-}
-
-// renew provides a QP in RESET. It is a new one, since some devices never go back there.
-func (f *Flushing) renew() error {
-	if f.used {
-		return f.create(f.attr.Type)
-	}
-	f.used = true
-	return nil
 }
 
 // NotFlushed returns the error of a device that supports none of the methods.

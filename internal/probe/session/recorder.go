@@ -69,9 +69,6 @@ func (r *recorder) count(c verbs.Call) {
 			o.refused = &refused
 		}
 	}
-	if r.created == nil {
-		r.created = make(map[verbs.Verb]created)
-	}
 	r.created[by] = o
 }
 

@@ -89,7 +89,7 @@ func Run(ctx context.Context, o Options, f func(context.Context, *Session) error
 }
 
 func run(ctx context.Context, o Options, f func(context.Context, *Session) error) error {
-	rec := &recorder{out: o.Out, device: o.Device, exhausted: o.Exhausted}
+	rec := &recorder{out: o.Out, device: o.Device, exhausted: o.Exhausted, created: make(map[verbs.Verb]created)}
 	defer rec.reportRefused()
 	dev, err := o.Provider(rec).Open(o.Device)
 	switch {
@@ -105,8 +105,13 @@ func run(ctx context.Context, o Options, f func(context.Context, *Session) error
 		Device: dev, Out: o.Out, rec: rec, destroyTimeout: o.DestroyTimeout, lacks: make(map[verbs.QPType]error),
 		ports: make(queries[verbs.PortAttr]), pkeys: make(queries[uint16]), gids: make(queries[[]verbs.GIDEntry]),
 	}
-	err = s.query()
-	if err == nil {
+	s.Attr, err = dev.Query()
+	switch {
+	case err != nil:
+		err = fmt.Errorf("query the device: %w", err)
+	case s.Attr.Ports == 0:
+		err = errors.New("query the device: it says that it has no port")
+	default:
 		s.Vectors = o.Vectors.Of(dev.CompletionVectors())
 		err = f(ctx, s)
 	}
@@ -146,18 +151,6 @@ func (s *Session) dealloc() error {
 		return fmt.Errorf("protection domain: %w", err)
 	}
 	return nil // Other objects that are left may use it.
-}
-
-func (s *Session) query() error {
-	attr, err := s.Device.Query()
-	if err != nil {
-		return fmt.Errorf("query the device: %w", err)
-	}
-	if attr.Ports == 0 {
-		return errors.New("query the device: it says that it has no port")
-	}
-	s.Attr = attr
-	return nil
 }
 
 // LastCall returns the last call of a verb.
