@@ -12,12 +12,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 )
 
-// values are the files that the chart is rendered with, and how many objects of which
-// kind have to come out.
+// values are the files that the chart is rendered with, and the number of objects by kind.
 var values = []struct {
 	name string
 	want map[string]int
@@ -39,25 +37,6 @@ func chartObjects(t *testing.T, name string, args ...string) []object {
 	return decode(t, rendered(t, append([]string{"--values", valuesFile(name)}, args...)...))
 }
 
-// TestAllValuesFiles: a file that nobody renders would prove nothing.
-func TestAllValuesFiles(t *testing.T) {
-	files, err := filepath.Glob(valuesFile("*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got, want []string
-	for _, file := range files {
-		got = append(got, strings.TrimSuffix(filepath.Base(file), ".yaml"))
-	}
-	for _, v := range values {
-		want = append(want, v.name)
-	}
-	slices.Sort(want)
-	if !slices.Equal(got, want) {
-		t.Errorf("the values files are %v, rendered are %v", got, want)
-	}
-}
-
 func TestLint(t *testing.T) {
 	for _, v := range values {
 		t.Run(v.name, func(t *testing.T) {
@@ -68,7 +47,11 @@ func TestLint(t *testing.T) {
 	}
 }
 
+// TestDecode verifies the objects of each values file.
 func TestDecode(t *testing.T) {
+	if files, err := filepath.Glob(valuesFile("*")); err != nil || len(files) != len(values) {
+		t.Errorf("the values files are %v, want %d (%v)", files, len(values), err)
+	}
 	for _, v := range values {
 		t.Run(v.name, func(t *testing.T) {
 			objects := chartObjects(t, v.name)
@@ -95,7 +78,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// TestDaemonSet: what makes the pods harmless holds with all values.
+// TestDaemonSet verifies that the pods are harmless with all values.
 func TestDaemonSet(t *testing.T) {
 	for _, v := range values {
 		t.Run(v.name, func(t *testing.T) {
@@ -113,8 +96,8 @@ func TestDaemonSet(t *testing.T) {
 	}
 }
 
-// checkHarmless checks that a container of the exporter has no privilege, and its pod no
-// path of the host but that of the devices and the one for its state.
+// checkHarmless checks what TestPodSecurityLevel leaves: the root file system, the user, the
+// token, and that the only host paths are those of devices and state.
 func checkHarmless(t *testing.T, pod *corev1.PodSpec, container string) {
 	t.Helper()
 	all := slices.Concat(pod.Containers, pod.InitContainers)
@@ -124,28 +107,20 @@ func checkHarmless(t *testing.T, pod *corev1.PodSpec, container string) {
 	}
 	c := all[i]
 
-	if pod.SecurityContext == nil || c.SecurityContext == nil || c.SecurityContext.Capabilities == nil {
+	if pod.SecurityContext == nil || c.SecurityContext == nil || c.SecurityContext.Capabilities == nil ||
+		c.SecurityContext.ReadOnlyRootFilesystem == nil || pod.AutomountServiceAccountToken == nil {
 		t.Fatal("a security context is missing")
 	}
-	of, pods := c.SecurityContext, pod.SecurityContext
-	user := pods.RunAsUser
-	if of.RunAsUser != nil {
-		user = of.RunAsUser
+	user := pod.SecurityContext.RunAsUser
+	if c.SecurityContext.RunAsUser != nil {
+		user = c.SecurityContext.RunAsUser
 	}
 	for what, holds := range map[string]bool{
-		"is not privileged":                 of.Privileged == nil,
-		"gains no privilege":                isFalse(of.AllowPrivilegeEscalation),
-		"has a read-only root file system":  isTrue(of.ReadOnlyRootFilesystem),
-		"drops all capabilities":            slices.Equal(of.Capabilities.Drop, []corev1.Capability{"ALL"}),
-		"adds no capability":                len(of.Capabilities.Add) == 0,
-		"runs as another user than root":    isTrue(pods.RunAsNonRoot) && of.RunAsNonRoot == nil && user != nil && *user > 0,
-		"has the seccomp profile":           pods.SeccompProfile != nil && pods.SeccompProfile.Type == corev1.SeccompProfileTypeRuntimeDefault && of.SeccompProfile == nil,
-		"keeps /proc masked":                of.ProcMount == nil,
-		"sets no sysctl":                    len(pods.Sysctls) == 0,
-		"has no token":                      isFalse(pod.AutomountServiceAccountToken),
-		"does not share memory of the host": !pod.HostIPC,
-		"has no port of the host":           !slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.HostPort != 0 }),
-		"asks for memory and time":          !c.Resources.Requests.Memory().IsZero() && !c.Resources.Requests.Cpu().IsZero() && !c.Resources.Limits.Memory().IsZero(),
+		"has a read-only root file system": *c.SecurityContext.ReadOnlyRootFilesystem,
+		"adds no capability":               len(c.SecurityContext.Capabilities.Add) == 0,
+		"runs as another user than root":   user != nil && *user > 0,
+		"has no token":                     !*pod.AutomountServiceAccountToken,
+		"requests memory and CPU":          !c.Resources.Requests.Memory().IsZero() && !c.Resources.Requests.Cpu().IsZero() && !c.Resources.Limits.Memory().IsZero(),
 	} {
 		if !holds {
 			t.Errorf("the container does not hold: it %s", what)
@@ -159,38 +134,6 @@ func checkHarmless(t *testing.T, pod *corev1.PodSpec, container string) {
 		if volume.HostPath == nil && volume.ConfigMap == nil && volume.Projected == nil {
 			t.Errorf("the volume %s is of an unexpected kind", volume.Name)
 		}
-	}
-	for _, port := range c.Ports {
-		if wrong := validation.IsValidPortName(port.Name); len(wrong) > 0 {
-			t.Errorf("the port %q: %v", port.Name, wrong)
-		}
-	}
-}
-
-func isTrue(b *bool) bool  { return b != nil && *b }
-func isFalse(b *bool) bool { return b != nil && !*b }
-
-// TestHostAccess: what of the host the pods have is what was asked for.
-func TestHostAccess(t *testing.T) {
-	for _, test := range []struct {
-		name                   string
-		pid, network, hostPath bool
-	}{
-		{"defaults", true, false, false},
-		{"host-network", true, true, false},
-		{"restricted", false, false, false},
-		{"everything", true, false, true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			pod := only[*appsv1.DaemonSet](t, chartObjects(t, test.name)).Spec.Template.Spec
-			if pod.HostPID != test.pid || pod.HostNetwork != test.network {
-				t.Errorf("hostPID is %t, and hostNetwork %t", pod.HostPID, pod.HostNetwork)
-			}
-			hostPath := slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.HostPath != nil })
-			if hostPath != test.hostPath {
-				t.Errorf("a path of the host is mounted: %t", hostPath)
-			}
-		})
 	}
 }
 

@@ -18,7 +18,7 @@ func TestSidecar(t *testing.T) {
 	}
 	pod, monitor := only[*corev1.Pod](t, objects), only[*monitoringv1.PodMonitor](t, objects)
 	checkHarmless(t, &pod.Spec, "rdma-exporter")
-	if !isTrue(pod.Spec.ShareProcessNamespace) || pod.Spec.HostPID || pod.Spec.HostNetwork {
+	if pod.Spec.ShareProcessNamespace == nil || !*pod.Spec.ShareProcessNamespace || pod.Spec.HostPID || pod.Spec.HostNetwork {
 		t.Error("the pod does not share the processes of its containers alone")
 	}
 	sidecar := pod.Spec.InitContainers[0]

@@ -59,7 +59,11 @@ func TestRefused(t *testing.T) {
 		{"fullnameOverride=a.b", "fullnameOverride"},
 		{"nameOverride=a.b", "nameOverride"},
 		{"priorityClassName=a..b", "priorityClassName"},
+		{"runtimeClassName=a..b", "runtimeClassName"},
+		{"imagePullSecrets[0].name=a..b", "imagePullSecrets"},
+		{"serviceAccount.name=a..b", "serviceAccount"},
 		{"web.config.secret=a-.b", "secret"},
+		{"web.config.secret=a,web.config.tlsSecret=a-.b", "tlsSecret"},
 		{"dashboards.namespace=a.b", "namespace"},
 		{"podLabels.a_/b=c", "podLabels"},
 		{"podLabels.a=b c", "podLabels"},
@@ -76,6 +80,7 @@ func TestRefused(t *testing.T) {
 		{"updateStrategy.rollingUpdate.maxUnavailable=0%", "maxUnavailable"},
 		{"updateStrategy.rollingUpdate.maxUnavailable=101%", "maxUnavailable"},
 		{"monitor.interval=1s1m", "interval"},
+		{"monitor.scrapeTimeout=30", "scrapeTimeout"},
 	} {
 		t.Run(test.value, func(t *testing.T) {
 			_, err := render(t, "--set", test.value)
