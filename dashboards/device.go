@@ -290,8 +290,8 @@ func deviceSizes() []dashboard.Panel {
 	}
 }
 
-// sizes are all sizes of one kind, requested, actual or queried, told apart by the label object. What is requested is
-// so of the host: it is told of the objects that the device gave.
+// sizes returns the query of all sizes of one kind (requested, actual or queried), with the label object. Requested
+// sizes are a property of the host. The query shows them only for objects that the device created.
 func sizes(kind string) string {
 	given := func(metric, labels string) string {
 		return fmt.Sprintf(`max by (%s) (rdma_probe_%s_actual{@device})`, labels, metric)

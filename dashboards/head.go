@@ -154,9 +154,9 @@ func whose() []column {
 	}
 }
 
-// annotations returns the marks on the time axes of a dashboard. On that of the fleet they would be too many, so that
-// there only exporters that restart are marked unless the reader asks for more. What is not known of the time before,
-// as before an exporter was started, is no news.
+// annotations returns the marks on the time axes of a dashboard. The fleet dashboard would have too many, so by default
+// it marks only restarts of exporters. A state without an earlier value, such as the first one after a start, is not
+// marked as a change.
 func annotations(s scope, uid string) dashboard.AnnotationContainer {
 	enable := uid != fleetUID
 	mark := func(name, colour, expr, text string, enable bool) dashboard.AnnotationQuery {

@@ -15,10 +15,7 @@ import (
 // TestConfigurations verifies with promtool that Prometheus accepts the configurations of
 // docs/reference/scaling.md.
 func TestConfigurations(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "docs/reference/scaling.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := running.Must(os.ReadFile(filepath.Join(root, "docs/reference/scaling.md")))(t)
 	dir := t.TempDir()
 	rules, err := filepath.Abs(filepath.Join(root, "alerts"))
 	if err == nil {
@@ -37,9 +34,7 @@ func TestConfigurations(t *testing.T) {
 			args = append(args, "--agent")
 		}
 		path := filepath.Join(dir, fmt.Sprintf("block%d.yml", i))
-		if err := os.WriteFile(path, []byte(block[1]), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, os.WriteFile(path, []byte(block[1]), 0o600))
 		if out, err := exec.CommandContext(t.Context(), running.FindPrometheus(t, "promtool"), append(args, path)...).CombinedOutput(); err != nil {
 			t.Errorf("promtool: %v\n%s\n%s", err, out, block[1])
 		}

@@ -60,7 +60,7 @@ func TestFlags(t *testing.T) {
 	known := flags(t)
 	for _, p := range pages(t) {
 		if p.path == "CHANGELOG.md" {
-			continue // It tells of flags that there were.
+			continue // It names flags that no longer exist.
 		}
 		text := p.text
 		if p.path == "docs/migration.md" {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"rdma_exporter/test/running"
 )
 
 // TestLibraries makes sure that the versions of libibverbs's symbols that the program
@@ -19,24 +21,18 @@ func TestLibraries(t *testing.T) {
 		t.Fatalf("RDMA_EXPORTER_BINARY has to be the absolute path of the built exporter (make build): %v", err)
 	}
 	defer func() { _ = binary.Close() }()
-	symbols, err := binary.ImportedSymbols()
-	if err != nil {
-		t.Fatal(err)
-	}
+	symbols := running.Must(binary.ImportedSymbols())(t)
 	var needed []string
 	for _, s := range symbols {
 		if strings.HasPrefix(s.Version, "IBVERBS_") && !slices.Contains(needed, s.Version) {
 			needed = append(needed, s.Version)
 		}
 	}
-	text, err := os.ReadFile(filepath.Join(root, "docs/installation.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := running.Must(os.ReadFile(filepath.Join(root, "docs/installation.md")))(t)
 	told := regexp.MustCompile(`(?m)^IBVERBS_[0-9.]+$`).FindAllString(string(text), -1)
 	slices.Sort(needed)
 	slices.Sort(told)
 	if len(needed) == 0 || !slices.Equal(needed, told) {
-		t.Errorf("docs/installation.md tells of %v, and the program needs %v", told, needed)
+		t.Errorf("docs/installation.md names %v, and the program needs %v", told, needed)
 	}
 }

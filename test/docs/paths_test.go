@@ -41,7 +41,7 @@ func TestPaths(t *testing.T) {
 	}
 	for _, p := range pages(t) {
 		if p.path == "CHANGELOG.md" {
-			continue // It tells of what there was.
+			continue // It names paths that no longer exist.
 		}
 		for i, line := range strings.Split(p.text, "\n") {
 			for _, m := range span.FindAllStringSubmatch(line, -1) {
@@ -84,7 +84,7 @@ func TestPagesNamed(t *testing.T) {
 			return err
 		case d.IsDir() && strings.HasPrefix(d.Name(), ".") && d.Name() != ".." && d.Name() != ".github":
 			return fs.SkipDir
-		case !d.Type().IsRegular() || d.Name() == "CHANGELOG.md": // It tells of what there was.
+		case !d.Type().IsRegular() || d.Name() == "CHANGELOG.md": // It names paths that no longer exist.
 			return nil
 		}
 		text, err := os.ReadFile(path)

@@ -27,10 +27,7 @@ var (
 // several jobs or instances.
 func TestQueriesKeepApart(t *testing.T) {
 	asks := regexp.MustCompile(`^(8 \* )?[a-z_]+( by )?[ (]|^rdma_[a-z_]+(\{|$)`)
-	text, err := os.ReadFile(filepath.Join(root, "docs/queries.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := running.Must(os.ReadFile(filepath.Join(root, "docs/queries.md")))(t)
 	found := 0
 	for line := range strings.Lines(string(text)) {
 		_, cells, _ := strings.Cut(line, " | ")
@@ -87,10 +84,7 @@ func TestQueries(t *testing.T) {
 		t.Errorf("only %d expressions were found", len(all.Groups))
 	}
 	// YAML takes JSON.
-	text, err := json.Marshal(all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := running.Must(json.Marshal(all))(t)
 	file := running.File(t, "rules.yaml", string(text))
 	if out, err := exec.CommandContext(t.Context(), promtool, "check", "rules", "--lint=none", file).CombinedOutput(); err != nil {
 		t.Errorf("promtool check rules: %v\n%s", err, out)

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"rdma_exporter/test/running"
 )
 
 // mostPicture is the most bytes that a picture has.
@@ -27,14 +29,8 @@ func TestPictures(t *testing.T) {
 		if !strings.Contains(shown.String(), "images/"+name) {
 			t.Errorf("no page shows %s", name)
 		}
-		f, err := os.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		info, err := f.Stat()
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := running.Must(os.Open(path))(t)
+		info := running.Must(f.Stat())(t)
 		if info.Size() > mostPicture {
 			t.Errorf("%s has %d bytes, of %d at most", name, info.Size(), mostPicture)
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/links"
+	"rdma_exporter/test/running"
 )
 
 // batch gives ip(8) all lines at once, which it carries out as fast as it can.
@@ -26,17 +27,22 @@ func batch(t *testing.T, lines ...string) {
 	}
 }
 
+// A linkEvent is an event of the network device with an index, and the state of the device when
+// the event was handled. Index zero is a loss of events.
+type linkEvent struct {
+	ifindex int
+	state   string
+}
+
 // TestLinkWatch verifies that each change of a network device is reported, a loss of events, and
-// the end of the device.
+// the end of the device. An event counts for a change only if the device has the state that the
+// change made.
 func TestLinkWatch(t *testing.T) {
 	output(t, "ip", "link", "add", "flap0", "type", "veth", "peer", "name", "flap0peer")
 	t.Cleanup(func() { _ = exec.Command("ip", "link", "del", "flap0").Run() })
 	output(t, "ip", "link", "set", "flap0peer", "up")
-	flapped, err := net.InterfaceByName("flap0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	events := make(map[int]int) // by interface index
+	flapped := running.Must(net.InterfaceByName("flap0"))(t)
+	events := make(map[linkEvent]int)
 	var mu, pause sync.Mutex
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -44,9 +50,20 @@ func TestLinkWatch(t *testing.T) {
 		ended <- links.Watch(ctx, func(ifindex int) {
 			pause.Lock()
 			defer pause.Unlock()
+			event := linkEvent{ifindex: ifindex}
+			switch device, err := net.InterfaceByIndex(ifindex); {
+			case ifindex == 0:
+				event.state = "lost"
+			case err != nil:
+				event.state = "gone"
+			case device.Flags&net.FlagUp != 0:
+				event.state = "up"
+			default:
+				event.state = "down"
+			}
 			mu.Lock()
 			defer mu.Unlock()
-			events[ifindex]++
+			events[event]++
 		})
 	}()
 	t.Cleanup(func() {
@@ -55,32 +72,32 @@ func TestLinkWatch(t *testing.T) {
 			t.Errorf("the watch ended with %v", err)
 		}
 	})
-	count := func(ifindex int) int {
+	count := func(event linkEvent) int {
 		mu.Lock()
 		defer mu.Unlock()
-		return events[ifindex]
+		return events[event]
 	}
-	// await waits for an event after a change, which it repeats in case nobody listens yet.
-	await := func(what string, ifindex int, change func()) {
+	// await waits for the event of a change, which it repeats in case nobody listens yet.
+	await := func(want linkEvent, change func()) {
 		t.Helper()
-		before := count(ifindex)
-		for deadline := time.Now().Add(patience); count(ifindex) == before; time.Sleep(poll) {
+		before := count(want)
+		for deadline := time.Now().Add(patience); count(want) == before; time.Sleep(poll) {
 			if time.Now().After(deadline) {
-				t.Fatalf("no event of index %d after: %s", ifindex, what)
+				t.Fatalf("no event %+v", want)
 			}
 			change()
 		}
 	}
 	set := func(state string) func() { return func() { output(t, "ip", "link", "set", "flap0", state) } }
-	await("set up", flapped.Index, func() { set("down")(); set("up")() })
+	await(linkEvent{flapped.Index, "up"}, func() { set("down")(); set("up")() })
 	for range 20 {
-		await("set down", flapped.Index, set("down"))
-		await("set up", flapped.Index, set("up"))
+		await(linkEvent{flapped.Index, "down"}, set("down"))
+		await(linkEvent{flapped.Index, "up"}, set("up"))
 	}
-	await("flapped while nobody reads", 0, func() {
+	await(linkEvent{0, "lost"}, func() {
 		pause.Lock()
 		defer pause.Unlock()
 		batch(t, slices.Repeat([]string{"link set flap0 down", "link set flap0 up"}, 200)...)
 	})
-	await("removed", flapped.Index, func() { _ = exec.Command("ip", "link", "del", "flap0").Run() })
+	await(linkEvent{flapped.Index, "gone"}, func() { _ = exec.Command("ip", "link", "del", "flap0").Run() })
 }
