@@ -20,9 +20,7 @@ func TestBadInput(t *testing.T) {
 	const simulated = "--provider=simulated"
 	folder := t.TempDir()
 	fifo := filepath.Join(folder, "pipe")
-	if err := unix.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, unix.Mkfifo(fifo, 0o600))
 	large := running.File(t, "large.yaml", strings.Repeat("#", 1<<20+1))
 	for _, c := range []struct {
 		name string
@@ -42,6 +40,7 @@ func TestBadInput(t *testing.T) {
 		{name: "contract without device", args: []string{"contract"}, want: []string{"'--device' not provided"}},
 		{name: "provider", args: []string{"--provider=real"}, want: []string{"--provider: ", "libibverbs,simulated", "'real'"}},
 		{name: "when", args: []string{"--probe.when=never"}, want: []string{"--probe.when: ", "always,idle", "'never'"}},
+		{name: "when nothing", args: []string{"--probe.when="}, want: []string{"--probe.when: ", "always,idle"}},
 		{name: "include", args: []string{"--device.include=mlx5_("}, want: []string{"--device.include: ", "missing closing )"}},
 		{name: "exclude", args: []string{"--device.exclude=*"}, want: []string{"--device.exclude: ", "missing argument to repetition operator"}},
 		{name: "log level", args: []string{"--log.level=loud"}, want: []string{"--log.level: ", "loud"}},
@@ -55,7 +54,9 @@ func TestBadInput(t *testing.T) {
 		},
 
 		{name: "interval zero", args: []string{simulated, "--probe.interval=0s"}, want: []string{"--probe.interval is 0s", "above 0s"}},
+		{name: "interval negative", args: []string{simulated, "--probe.interval=-1s"}, want: []string{"--probe.interval is -1s", "above 0s"}},
 		{name: "timeout zero", args: []string{simulated, "--probe.timeout=0s"}, want: []string{"--probe.timeout is 0s", "above 0s"}},
+		{name: "timeout negative", args: []string{simulated, "--probe.timeout=-1s"}, want: []string{"--probe.timeout is -1s", "above 0s"}},
 		{
 			name: "timeout too short",
 			args: []string{simulated, "--probe.timeout=2s"},
@@ -73,6 +74,7 @@ func TestBadInput(t *testing.T) {
 		},
 		{name: "contract run's timeout zero", args: []string{simulated, "--contract.timeout=0s"}, want: []string{"--contract.timeout is 0s", "above 0s"}},
 		{name: "contract run's interval negative", args: []string{simulated, "--contract.interval=-1h"}, want: []string{"--contract.interval is -1h", "from 100ms", "0s for none"}},
+		{name: "contract run's interval tiny", args: []string{simulated, "--contract.interval=1ms"}, want: []string{"--contract.interval is 1ms", "from 100ms", "0s for none"}},
 		{name: "contract run's interval no duration", args: []string{simulated, "--contract.interval=hourly"}, want: []string{"--contract.interval: ", `"hourly"`}},
 		{name: "samples negative", args: []string{simulated, "--notification.samples=-1"}, want: []string{"--notification.samples is -1", "from 0 to 10000"}},
 		{name: "samples too many", args: []string{simulated, "--notification.samples=10001"}, want: []string{"--notification.samples is 10001", "from 0 to 10000"}},
@@ -83,6 +85,7 @@ func TestBadInput(t *testing.T) {
 		{name: "hardware's interval negative", args: []string{simulated, "--hardware.interval=-1s"}, want: []string{"--hardware.interval is -1s", "from 100ms", "0s for none"}},
 		{name: "inventory's timeout zero", args: []string{simulated, "--inventory.timeout=0s"}, want: []string{"--inventory.timeout is 0s", "above 0s"}},
 		{name: "concurrency zero", args: []string{simulated, "--probe.concurrency=0"}, want: []string{"--probe.concurrency is 0", "from 1"}},
+		{name: "concurrency negative", args: []string{simulated, "--probe.concurrency=-2"}, want: []string{"--probe.concurrency is -2", "from 1"}},
 		{
 			name: "all at once",
 			args: []string{simulated, "--probe.interval=0s", "--probe.concurrency=0", "--contract.timeout=0s", "--notification.samples=-1", "--notification.vectors=0"},
@@ -101,6 +104,7 @@ func TestBadInput(t *testing.T) {
 		{name: "config a folder", args: []string{simulated, "--config.file=."}, want: []string{"--config.file: ", "is a directory"}},
 		{name: "config syntax", text: "probe:\n  cq: [\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: ", "line 2"}},
 		{name: "config key", text: "probe:\n  cq:\n    small: {entires: 3}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 3: ", `no key "entires"`, "docs/reference/configuration.md"}},
+		{name: "config section", text: "probes: {}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 1: ", `no key "probes"`}},
 		{name: "config key twice", text: "probe: {}\nprobe: {}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 2: ", `"probe" already defined at line 1`}},
 		{name: "config word for number", text: "probe:\n  cq:\n    small: {entries: many}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 3: ", "found `many`, expected a whole number"}},
 		{name: "config duration without unit", text: "probe:\n  destroy_timeout: 5\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 2: ", "found `5`, expected a duration", "2s"}},
@@ -126,12 +130,20 @@ func TestBadInput(t *testing.T) {
 		},
 		{name: "config documents", text: "docs_url: docs/\n", args: []string{simulated, "--config.file=FILE"}, want: []string{`--config.file FILE: docs_url is "docs/": use an http or https URL`}},
 		{name: "config both sections", text: "probe: {destroy_timeout: -1s}\nfindings: {orphan_age: -1s}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"probe.destroy_timeout is -1s", "findings.orphan_age is -1s"}},
+		{name: "config threshold key", text: "findings:\n  near_limt: {}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 2: ", `no key "near_limt"`}},
+		{name: "config threshold no number", text: "findings:\n  near_limit: {warning: 80%}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 2: ", "`80%`", "a number"}},
+		{name: "config threshold no whole number", text: "findings:\n  qp_errors: some\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 2: ", "`some`", "a whole number"}},
+		{name: "config accept key", text: "accept:\n  - {findings: port_down}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 2: ", `no key "findings"`}},
+		{name: "config accept no list", text: "accept: port_down\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 1: ", "found `port_down`, expected a list"}},
 
 		{name: "profile without provider", text: "devices: []\n", args: []string{"--simulated.profile=FILE"}, want: []string{"--simulated.profile needs --provider=simulated"}},
 		{name: "profile missing", args: []string{simulated, "--simulated.profile=nope.yaml"}, want: []string{"--simulated.profile: ", "nope.yaml", "no such file"}},
 		{name: "profile empty", args: []string{simulated, "--simulated.profile=FILE"}, want: []string{"--simulated.profile: FILE: ", "devices are missing", "devices: []"}},
 		{name: "profile key", text: "devices:\n  - name: a\n    like: sim_rxe0\n    fauls: []\n", args: []string{simulated, "--simulated.profile=FILE"}, want: []string{"--simulated.profile: FILE: line 4: ", `unknown key "fauls"`}},
 		{name: "profile verb", text: "devices:\n  - name: a\n    like: sim_rxe0\n    faults: [{verb: ibv_creat_cq, errno: EIO}]\n", args: []string{simulated, "--simulated.profile=FILE"}, want: []string{"--simulated.profile: FILE: devices[0].faults[0].verb: ", `unknown value "ibv_creat_cq"`, "ibv_create_cq, "}},
+		{name: "profile errno", text: "devices:\n  - {name: a, like: sim_rxe0, faults: [{verb: ibv_create_cq, errno: ENOMEN}]}\n", args: []string{simulated, "--simulated.profile=FILE"}, want: []string{"--simulated.profile: FILE: devices[0].faults[0].errno: ", `"ENOMEN"`}},
+		{name: "profile short of no size", text: "devices:\n  - {name: a, like: sim_rxe0, faults: [{verb: ibv_alloc_pd, short: 1}]}\n", args: []string{simulated, "--simulated.profile=FILE"}, want: []string{"--simulated.profile: FILE: devices[0].faults[0]", "short", "ibv_create_cq"}},
+		{name: "profile model", text: "devices:\n  - {name: a, like: sim_rxe1}\n", args: []string{simulated, "--simulated.profile=FILE"}, want: []string{"--simulated.profile: FILE: devices[0].like: ", `"sim_rxe1"`, "sim_ib0, sim_rxe0, sim_siw0"}},
 		{name: "profile fault without effect", text: "devices:\n  - name: a\n    like: sim_rxe0\n    faults: [{verb: ibv_create_cq}]\n", args: []string{simulated, "--simulated.profile=FILE"}, want: []string{"--simulated.profile: FILE: devices[0].faults[0]: ", "it has 0 of them", "give exactly one of"}},
 		{name: "profile name twice", text: "devices:\n  - {name: a, like: sim_rxe0}\n  - {name: a, like: sim_siw0}\n", args: []string{simulated, "--simulated.profile=FILE"}, want: []string{"--simulated.profile: FILE: devices[1].name: ", `"a"`, "name of its own"}},
 
@@ -140,6 +152,8 @@ func TestBadInput(t *testing.T) {
 		{name: "web config certificate", text: "tls_server_config: {cert_file: nope.crt, key_file: nope.key}\n", args: []string{simulated, "--web.config.file=FILE"}, want: []string{"--web.config.file FILE: ", "nope.crt", "no such file"}},
 		{name: "web config password", text: "basic_auth_users: {alice: secret}\n", args: []string{simulated, "--web.config.file=FILE"}, want: []string{"--web.config.file FILE: ", "bcrypt"}},
 		{name: "config fraction", text: "probe:\n  cq:\n    small: {entries: 1.5}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 3: ", "`1.5` is not a whole number"}},
+		{name: "config whole number with a point", text: "probe:\n  cq:\n    small: {entries: 16.0}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 3: ", "`16.0` is not a whole number"}},
+		{name: "config whole number with an exponent", text: "findings:\n  qp_errors: 1e3\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 2: ", "`1e3` is not a whole number"}},
 		{name: "profile fraction", text: "devices:\n  - name: a\n    like: sim_rxe0\n    completion_vectors: 1.5\n", args: []string{simulated, "--simulated.profile=FILE"}, want: []string{"--simulated.profile: FILE: line 4: ", "`1.5` is not a whole number"}},
 		{name: "web config fraction", text: "rate_limit: {burst: 1.5, interval: 1s}\n", args: []string{simulated, "--web.config.file=FILE"}, want: []string{"--web.config.file FILE: ", "line 1", "1.5"}},
 
@@ -152,8 +166,11 @@ func TestBadInput(t *testing.T) {
 		{name: "web config a folder", args: []string{simulated, "--web.config.file=FOLDER"}, want: []string{"--web.config.file FOLDER: ", "is a directory", "name a file"}},
 		{name: "web config too large", args: []string{simulated, "--web.config.file=LARGE"}, want: []string{"--web.config.file LARGE: ", "has more than 1 MiB"}},
 		{name: "profile a pipe", args: []string{simulated, "--simulated.profile=FIFO"}, want: []string{"--simulated.profile: ", "FIFO is a named pipe"}},
+		{name: "profile a device", args: []string{simulated, "--simulated.profile=/dev/zero"}, want: []string{"--simulated.profile: ", "/dev/zero is a device"}},
+		{name: "profile a folder", args: []string{simulated, "--simulated.profile=FOLDER"}, want: []string{"--simulated.profile: ", "FOLDER is a directory"}},
 		{name: "profile too large", args: []string{simulated, "--simulated.profile=LARGE"}, want: []string{"--simulated.profile: ", "LARGE has more than 1 MiB"}},
 		{name: "audit's config a pipe", args: []string{"audit", simulated, "--config.file=FIFO"}, want: []string{"--config.file: ", "FIFO is a named pipe"}},
+		{name: "audit's config fraction", text: "findings:\n  qp_errors: 1.5\n", args: []string{"audit", simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 2: ", "`1.5` is not a whole number"}},
 
 		{name: "web config empty", args: []string{simulated, "--web.config.file=FILE"}, want: []string{"--web.config.file FILE: ", "it is empty", "drop --web.config.file"}},
 		{name: "address empty", args: []string{simulated, "--web.listen-address="}, want: []string{`--web.listen-address is "": it is empty`, "use HOST:PORT"}},
@@ -220,10 +237,7 @@ func refused(t *testing.T, r result, status int, path string, want []string) {
 // line, but that the other program ends.
 func TestAddressInUse(t *testing.T) {
 	t.Parallel()
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	taken := running.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = taken.Close() })
 	r := invoke(t, binary, t.TempDir(), "--provider=simulated", "--web.listen-address="+taken.Addr().String())
 	refused(t, r, 1, "", []string{"--web.listen-address is \"" + taken.Addr().String() + "\": ", "address already in use", "choose another address"})
@@ -233,9 +247,7 @@ func TestAddressInUse(t *testing.T) {
 func TestStopWhileStarting(t *testing.T) {
 	t.Parallel()
 	s := newSecured(t)
-	if err := unix.Mkfifo(filepath.Join(s.dir, "pipe.pem"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, unix.Mkfifo(filepath.Join(s.dir, "pipe.pem"), 0o600))
 	file := s.write(t, "web.yaml", "tls_server_config: {cert_file: pipe.pem, key_file: key.pem}\n")
 	p := running.Launch(t, "the exporter", binary, "--provider=simulated", "--web.listen-address=127.0.0.1:0", "--web.config.file="+file)
 	// It writes nothing until the certificate is read. Who opens the pipe for writing finds

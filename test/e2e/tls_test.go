@@ -34,45 +34,27 @@ type authority struct {
 
 func newAuthority(t *testing.T) *authority {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := running.Must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := running.Must(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))(t)
+	cert := running.Must(x509.ParseCertificate(der))(t)
 	return &authority{cert: cert, key: key, pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
 }
 
 // issue issues a certificate for 127.0.0.1 and a name, for servers and clients.
 func (a *authority) issue(t *testing.T, name string) (cert, key []byte) {
 	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	private := running.Must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{name},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, private.Public(), a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := running.Must(x509.CreateCertificate(rand.Reader, template, a.cert, private.Public(), a.key))(t)
+	keyDER := running.Must(x509.MarshalPKCS8PrivateKey(private))(t)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
 }
 
@@ -80,10 +62,7 @@ func (a *authority) issue(t *testing.T, name string) (cert, key []byte) {
 func (a *authority) pair(t *testing.T, name string) *tls.Certificate {
 	t.Helper()
 	cert, key := a.issue(t, name)
-	p, err := tls.X509KeyPair(cert, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := running.Must(tls.X509KeyPair(cert, key))(t)
 	return &p
 }
 
@@ -121,12 +100,8 @@ func (s *secured) renew(t *testing.T, ca *authority) {
 func (s *secured) write(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(s.dir, name)
-	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, os.WriteFile(path+".new", []byte(text), 0o600))
+	running.Check(t, os.Rename(path+".new", path))
 	return path
 }
 
@@ -152,10 +127,7 @@ func (e *exporter) speak(config *tls.Config) {
 // try asks for a path and returns the status, or the error if there was no answer.
 func (e *exporter) try(t *testing.T, path, user, password string) (int, error) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.url+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := running.Must(http.NewRequestWithContext(t.Context(), http.MethodGet, e.url+path, nil))(t)
 	if user != "" || password != "" {
 		r.SetBasicAuth(user, password)
 	}
@@ -175,10 +147,7 @@ func everyPath() []string {
 
 func hash(t *testing.T, password string) string {
 	t.Helper()
-	h, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := running.Must(bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost))(t)
 	return string(h)
 }
 
@@ -303,14 +272,32 @@ func TestTLSVersions(t *testing.T) {
 func TestBadWebConfig(t *testing.T) {
 	t.Parallel()
 	s := newSecured(t)
+	cert, _ := s.ca.issue(t, "other")
+	s.write(t, "other.pem", string(cert))
+	s.write(t, "empty.pem", "")
+	const (
+		pair    = "cert_file: cert.pem, key_file: key.pem"
+		verify  = pair + ", client_auth_type: RequireAndVerifyClientCert"
+		sans    = ", client_allowed_sans: [prometheus]"
+		nothing = "client_allowed_sans proves nothing by itself: add client_auth_type: RequireAndVerifyClientCert and client_ca_file"
+	)
 	for text, want := range map[string]string{
-		"tls_server_config: {cert_file: cert.pem}\n": "key_file",
-		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_auth_type: RequireAndVerifyClientCert, client_ca_file: key.pem}":                                  "key.pem has no certificate",
-		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_allowed_sans: [prometheus]}\n":                                                                    "client_allowed_sans proves nothing by itself: add client_auth_type: RequireAndVerifyClientCert and client_ca_file",
-		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_auth_type: RequireAnyClientCert, client_allowed_sans: [prometheus]}\n":                            "client_allowed_sans proves nothing",
-		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_auth_type: VerifyClientCertIfGiven, client_ca_file: ca.pem, client_allowed_sans: [prometheus]}\n": "client_allowed_sans proves nothing",
-		"http_server_config: {headers: {X-Anything: y}}\n": "X-Anything",
-		"tls_server_config:\n\tcert_file: x\n":             "line 2",
+		"tls_server_config: {cert_file: other.pem, key_file: key.pem}\n":                                                     "private key does not match",
+		"tls_server_config: {cert_file: empty.pem, key_file: key.pem}\n":                                                     "failed to find any PEM data",
+		"tls_server_config: {cert_file: cert.pem}\n":                                                                         "key_file",
+		"tls_server_config: {" + pair + ", client_ca_file: ca.pem}\n":                                                        "without a Client Auth Policy",
+		"tls_server_config: {" + pair + ", client_auth_type: Require}\n":                                                     "invalid ClientAuth: Require",
+		"tls_server_config: {" + verify + ", client_ca_file: x}\n":                                                           "no such file",
+		"tls_server_config: {" + verify + ", client_ca_file: key.pem}\n":                                                     "key.pem has no certificate",
+		"tls_server_config: {" + pair + ", min_version: TLS9}\n":                                                             "unknown TLS version: TLS9",
+		"tls_server_config: {" + pair + sans + "}\n":                                                                         nothing,
+		"tls_server_config: {" + pair + ", client_allowed_sans: []}\n":                                                       nothing,
+		"tls_server_config: {" + pair + ", client_auth_type: RequireAnyClientCert" + sans + "}\n":                            nothing,
+		"tls_server_config: {" + verify + sans + "}\n":                                                                       nothing,
+		"tls_server_config: {" + pair + ", client_auth_type: VerifyClientCertIfGiven, client_ca_file: ca.pem" + sans + "}\n": nothing,
+		"tls_server_config: {client_allowed_sans: [prometheus]}\n":                                                           nothing,
+		"http_server_config: {headers: {X-Anything: y}}\n":                                                                   "X-Anything",
+		"tls_server_config:\n\tcert_file: x\n":                                                                               "line 2",
 	} {
 		file := s.write(t, "web.yaml", text)
 		refused(t, invoke(t, binary, s.dir, "--provider=simulated", "--web.config.file="+file), 2, file, []string{"--web.config.file " + file + ": ", want})
@@ -383,9 +370,7 @@ func (e *exporter) reloads(t *testing.T, why string) {
 		result = why
 	}
 	before := strings.Count(e.Log.String(), result)
-	if err := e.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, e.Signal(syscall.SIGHUP))
 	running.Eventually(t, "the log says: "+result, func() bool { return strings.Count(e.Log.String(), result) > before })
 }
 
