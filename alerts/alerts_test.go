@@ -121,10 +121,7 @@ func decode(t *testing.T, path string, into any) {
 
 func read(t *testing.T, path string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := running.Must(os.ReadFile(path))(t)
 	return data
 }
 

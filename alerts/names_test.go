@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"rdma_exporter/test/promql"
+	"rdma_exporter/test/running"
 )
 
 const (
@@ -18,10 +19,7 @@ const (
 
 func parse(t *testing.T, expr string) *promql.Expression {
 	t.Helper()
-	e, err := promql.Parse(expr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := running.Must(promql.Parse(expr))(t)
 	return &e
 }
 

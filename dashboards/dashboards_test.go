@@ -10,14 +10,12 @@ import (
 
 	"rdma_exporter/dashboards"
 	"rdma_exporter/test/golden"
+	"rdma_exporter/test/running"
 )
 
 // TestFiles compares the JSON files with what is declared.
 func TestFiles(t *testing.T) {
-	all, err := dashboards.All()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := running.Must(dashboards.All())(t)
 	for uid, text := range all {
 		golden.Check(t, uid+".json", text)
 	}
@@ -55,10 +53,7 @@ func TestDashboards(t *testing.T) {
 
 // TestDocs verifies that docs/dashboards.md describes each row, and no other.
 func TestDocs(t *testing.T) {
-	docs, err := os.ReadFile("../docs/dashboards.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	docs := running.Must(os.ReadFile("../docs/dashboards.md"))(t)
 	var described, want []string
 	for _, m := range regexp.MustCompile(`(?m)^- \*\*(.+?)\*\*( \(collapsed\))?: [a-z]`).FindAllStringSubmatch(string(docs), -1) {
 		described = append(described, m[1]+m[2])

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"rdma_exporter/dashboards"
+	"rdma_exporter/test/running"
 )
 
 // The parts of a dashboard's JSON that the checks read. A row is a panel of the type row.
@@ -95,10 +96,7 @@ func (v variable) query() string {
 // declared returns the dashboards: fleet, device, resources.
 func declared(t *testing.T) []board {
 	t.Helper()
-	files, err := dashboards.All()
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := running.Must(dashboards.All())(t)
 	all := make([]board, 3)
 	for i, uid := range []string{"rdma-fleet", "rdma-device", "rdma-resources"} {
 		if err := json.Unmarshal(files[uid], &all[i]); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	"rdma_exporter/test/promql"
+	"rdma_exporter/test/running"
 )
 
 // vocabulary is what expressions may speak of.
@@ -39,10 +40,7 @@ func readVocabulary(t *testing.T) vocabulary {
 		documented: make(map[string]bool),
 		suffixed:   make(map[string]string),
 	}
-	docs, err := os.ReadFile("../docs/reference/metrics.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	docs := running.Must(os.ReadFile("../docs/reference/metrics.md"))(t)
 	for _, row := range regexp.MustCompile("(?m)^\\| `(rdma_[a-z0-9_]+)` \\| [^|]*\\| ([a-z]+)[^|]*\\| ([^|]*)\\|").FindAllStringSubmatch(string(docs), -1) {
 		name, kind := row[1], row[2]
 		labels := []string{"job", "instance"}
@@ -74,13 +72,8 @@ func readVocabulary(t *testing.T) vocabulary {
 			Rules []struct{ Record, Expr string }
 		}
 	}
-	text, err := os.ReadFile("../alerts/recording.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.Unmarshal(text, &rules); err != nil {
-		t.Fatal(err)
-	}
+	text := running.Must(os.ReadFile("../alerts/recording.yaml"))(t)
+	running.Check(t, yaml.Unmarshal(text, &rules))
 	for _, g := range rules.Groups {
 		for _, r := range g.Rules {
 			// The level, which begins the name, says what tells its series apart.

@@ -33,19 +33,10 @@ func startExporter(t *testing.T, shows []string, args ...string) (url string) {
 
 func get(t *testing.T, client *http.Client, url string) string {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := running.Must(http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil))(t)
+	response := running.Must(client.Do(request))(t)
 	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := running.Must(io.ReadAll(response.Body))(t)
 	return string(body)
 }
 

@@ -29,9 +29,7 @@ func TestLinks(t *testing.T) {
 			t.Errorf("no link to %s: %q", path, links)
 			continue
 		}
-		if err := chromedp.Do(b.ctx, chromedp.Navigate(url+"/")); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, chromedp.Do(b.ctx, chromedp.Navigate(url+"/")))
 		evaluate[int](t, b, unfold)
 		response, err := chromedp.RunResponse(b.ctx, chromedp.Tap(chromedp.CSS(`nav a[href$="`+path+`"]`)))
 		if err != nil {
@@ -67,9 +65,7 @@ func TestDeviceLink(t *testing.T) {
 	if evaluate[bool](t, b, where) {
 		t.Fatal("the device is shown at first")
 	}
-	if err := chromedp.Do(b.ctx, chromedp.Tap(chromedp.CSS(`a[href="#device-mlx5_30"]`))); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, chromedp.Do(b.ctx, chromedp.Tap(chromedp.CSS(`a[href="#device-mlx5_30"]`))))
 	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool](where)); err != nil {
 		t.Errorf("the link does not show the device: %v", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"rdma_exporter/test/golden"
+	"rdma_exporter/test/running"
 )
 
 // TestPictures takes the pictures of the README. With -update, as by make screenshots,
@@ -17,9 +18,7 @@ func TestPictures(t *testing.T) {
 	folder := screenshots
 	if golden.Updating() {
 		folder = filepath.Join("..", "..", "docs", "images")
-		if err := os.MkdirAll(folder, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, os.MkdirAll(folder, 0o755))
 	}
 	url := startExporter(t, []string{"ibv_create_qp", "notify_identifies_cq"}, profile("readme")...)
 	for name, v := range map[string]view{
@@ -28,12 +27,7 @@ func TestPictures(t *testing.T) {
 	} {
 		b := open(t, url+"/", v)
 		b.shoot(t, name, false)
-		picture, err := os.ReadFile(filepath.Join(screenshots, name+".png"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(folder, name+".png"), picture, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		picture := running.Must(os.ReadFile(filepath.Join(screenshots, name+".png")))(t)
+		running.Check(t, os.WriteFile(filepath.Join(folder, name+".png"), picture, 0o644))
 	}
 }

@@ -76,9 +76,7 @@ func open(t *testing.T, url string, v view, before ...chromedp.Action[chromedp.V
 	t.Cleanup(cancel)
 	b := &tab{ctx: ctx, view: v}
 	t.Cleanup(b.answering.Wait)
-	if err := chromedp.Listen(ctx, b.note); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, chromedp.Listen(ctx, b.note))
 	steps := []chromedp.Action[chromedp.Void]{
 		call(log.Enable, cdp.Empty{}),
 		call(audits.Enable, cdp.Empty{}),

@@ -39,9 +39,7 @@ func newAudit(t testing.TB, profile string, change func(*exec.Cmd), args ...stri
 	t.Helper()
 	running.DependOn(t, binary)
 	a := &auditing{program: filepath.Join(t.TempDir(), programName)}
-	if err := clone(binary, a.program); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, clone(binary, a.program))
 	all := []string{"audit"}
 	if !slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--path.sysfs=") }) {
 		all = append(all, "--provider=simulated")
@@ -68,9 +66,7 @@ func newAudit(t testing.TB, profile string, change func(*exec.Cmd), args ...stri
 // run runs it to its end.
 func (a *auditing) run(t testing.TB) result {
 	t.Helper()
-	if err := a.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, a.cmd.Start())
 	return a.end(t)
 }
 
@@ -216,16 +212,10 @@ func TestAuditDefault(t *testing.T) {
 func TestAuditRefused(t *testing.T) {
 	t.Parallel()
 	notFolder := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(notFolder, "class"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(notFolder, "class", "infiniband"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, os.MkdirAll(filepath.Join(notFolder, "class"), 0o755))
+	running.Check(t, os.WriteFile(filepath.Join(notFolder, "class", "infiniband"), nil, 0o644))
 	fifo := filepath.Join(t.TempDir(), "fifo")
-	if err := unix.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, unix.Mkfifo(fifo, 0o600))
 	for _, c := range []struct {
 		name    string
 		profile string
@@ -339,10 +329,7 @@ func TestAuditPrometheus(t *testing.T) {
 	if r.status != 0 || r.stdout != "" || r.stderr != "" {
 		t.Errorf("status %d, standard output %q, standard error %q", r.status, r.stdout, r.stderr)
 	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := running.Must(os.ReadFile(path))(t)
 	text := string(b)
 	checkExposition(t, text)
 	m := parse(t, text)
@@ -401,10 +388,7 @@ func TestAuditPrometheusWithoutDevices(t *testing.T) {
 // folder returns what is in a folder.
 func folder(t testing.TB, path string) []string {
 	t.Helper()
-	entries, err := os.ReadDir(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := running.Must(os.ReadDir(path))(t)
 	var names []string
 	for _, e := range entries {
 		names = append(names, e.Name())
@@ -425,13 +409,9 @@ func TestAuditOutput(t *testing.T) {
 			path := filepath.Join(dir, "rdma.prom")
 			switch before {
 			case "file":
-				if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				running.Check(t, os.WriteFile(path, []byte("old"), 0o600))
 			case "link":
-				if err := os.Symlink(other, path); err != nil {
-					t.Fatal(err)
-				}
+				running.Check(t, os.Symlink(other, path))
 			}
 			a := newAudit(t, alone(healthyDevice), nil, quickly("--format=prometheus", "--output="+path)...)
 			a.cmd = exec.Command("sh", append([]string{"-c", `umask 077; exec "$@"`, "sh"}, a.cmd.Args...)...)
@@ -460,10 +440,7 @@ func TestAuditStandardOutput(t *testing.T) {
 	t.Parallel()
 	t.Run("full", func(t *testing.T) {
 		t.Parallel()
-		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		full := running.Must(os.OpenFile("/dev/full", os.O_WRONLY, 0))(t)
 		defer func() { _ = full.Close() }()
 		r := newAudit(t, alone(healthyDevice), func(cmd *exec.Cmd) { cmd.Stdout = full }, quickly()...).run(t)
 		if r.status != 2 || !strings.Contains(r.stderr, "standard output") || !strings.Contains(r.stderr, "no space left on device") {
@@ -477,9 +454,7 @@ func TestAuditStandardOutput(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := newAudit(t, alone(healthyDevice), func(cmd *exec.Cmd) { cmd.Stdout = writer }, quickly()...)
-		if err := errors.Join(a.cmd.Start(), reader.Close(), writer.Close()); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, errors.Join(a.cmd.Start(), reader.Close(), writer.Close()))
 		r := a.end(t)
 		if ws := a.cmd.ProcessState.Sys().(syscall.WaitStatus); ws.Signal() != syscall.SIGPIPE || r.stderr != "" {
 			t.Errorf("it ended with %v, standard error %q, want SIGPIPE and nothing", a.cmd.ProcessState, r.stderr)
@@ -495,17 +470,11 @@ func TestAuditInterrupted(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			path := filepath.Join(dir, "rdma.prom")
-			if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			running.Check(t, os.WriteFile(path, []byte("old"), 0o644))
 			a := newAudit(t, hangProfile(3, "ibv_create_cq"), nil, "--device=hang.*", "--probe.timeout=1h", "--output="+path)
-			if err := a.cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			running.Check(t, a.cmd.Start())
 			a.children(t, 2)
-			if err := a.cmd.Process.Signal(signal); err != nil {
-				t.Fatal(err)
-			}
+			running.Check(t, a.cmd.Process.Signal(signal))
 			r := a.end(t)
 			if r.status != 2 || r.stdout != "" || r.stderr != programName+": error: interrupted: no report was written\n" {
 				t.Errorf("status %d, standard output %q, standard error %q", r.status, r.stdout, r.stderr)
@@ -521,24 +490,12 @@ func TestAuditInterrupted(t *testing.T) {
 // is given.
 func newTerminal(t *testing.T) (person, program *os.File) {
 	t.Helper()
-	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	person = running.Must(os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0))(t)
 	t.Cleanup(func() { _ = person.Close() })
-	if err := unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	n, err := unix.IoctlGetUint32(int(person.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetWinsize(int(program.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 100}); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0))
+	n := running.Must(unix.IoctlGetUint32(int(person.Fd()), unix.TIOCGPTN))(t)
+	program = running.Must(os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0))(t)
+	running.Check(t, unix.IoctlSetWinsize(int(program.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 100}))
 	return person, program
 }
 
@@ -616,9 +573,7 @@ func TestAuditHostileNames(t *testing.T) {
 	t.Parallel()
 	const odd = "-<b>\"'\\ \x1b]0;owned\a\u009b31m\u202e\n"
 	sysfs := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(sysfs, "class", "infiniband", odd), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, os.MkdirAll(filepath.Join(sysfs, "class", "infiniband", odd), 0o755))
 	for _, format := range []string{"text", "json", "prometheus"} {
 		t.Run(format, func(t *testing.T) {
 			t.Parallel()

@@ -98,14 +98,10 @@ func TestCeilingOnTerminal(t *testing.T) {
 			var stdout, shown running.Output
 			cmd.Stdout, cmd.Stderr = &stdout, program
 			go func() { _, _ = io.Copy(&shown, person) }() // until the test ends
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			running.Check(t, cmd.Start())
 			t.Cleanup(func() { _ = cmd.Process.Kill() })
 			running.Eventually(t, "progress is shown", func() bool { return strings.Contains(shown.String(), "sim0: created ") })
-			if err := cmd.Process.Signal(sig); err != nil {
-				t.Fatal(err)
-			}
+			running.Check(t, cmd.Process.Signal(sig))
 			_ = cmd.Wait() // The status tells.
 			report := decoded(t, stdout.String())
 			if cmd.ProcessState.ExitCode() != 1 || report.EndedBy != ceiling.EndInterrupted || report.GivenBack != ceiling.ByKernel || report.Objects == 0 {

@@ -41,9 +41,7 @@ func TestVersion(t *testing.T) {
 func TestWithoutCgo(t *testing.T) {
 	t.Parallel()
 	pure := filepath.Join(t.TempDir(), programName)
-	if err := running.Build(pure, "CGO_ENABLED=0"); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, running.Build(pure, "CGO_ENABLED=0"))
 	t.Run("libibverbs", func(t *testing.T) {
 		t.Parallel()
 		r := invoke(t, pure, t.TempDir(), "--provider=libibverbs", "--web.listen-address=127.0.0.1:0")

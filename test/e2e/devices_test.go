@@ -84,14 +84,10 @@ func TestDevicesComeAndGo(t *testing.T) {
 	sysfs := t.TempDir()
 	folder := func(device string) string { return filepath.Join(sysfs, "class", "infiniband", device) }
 	appear := func(device string) {
-		if err := os.MkdirAll(folder(device), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, os.MkdirAll(folder(device), 0o755))
 	}
 	vanish := func(device string) {
-		if err := os.Remove(folder(device)); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, os.Remove(folder(device)))
 	}
 	appear("fake0")
 	e := start(t, "--provider=libibverbs", "--path.sysfs="+sysfs,

@@ -16,9 +16,7 @@ func TestDrill(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "profile.yaml")
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	const (
 		well   = "devices:\n  - {name: dev, like: sim_rxe0}\n"
@@ -31,9 +29,7 @@ func TestDrill(t *testing.T) {
 	hangup := func(text string) {
 		t.Helper()
 		write(text)
-		if err := e.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, e.Signal(syscall.SIGHUP))
 	}
 	port := func(what string, active float64) {
 		t.Helper()

@@ -47,9 +47,7 @@ func startProgram(t testing.TB, program string, args ...string) *exporter {
 		program: filepath.Join(t.TempDir(), programName),
 		client:  &http.Client{Timeout: running.Patience, Transport: &http.Transport{DisableKeepAlives: true}},
 	}
-	if err := clone(program, e.program); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, clone(program, e.program))
 	t.Cleanup(func() { noneLeft(t, e.program) })
 	e.Process = running.Launch(t, "the exporter", e.program, append([]string{"--web.listen-address=127.0.0.1:0"}, running.Unhurried(args...)...)...)
 	t.Cleanup(func() { e.stop(t) })
@@ -109,10 +107,7 @@ func (e *exporter) children(t testing.TB) []int {
 // processes returns the ids of the processes that run a program.
 func processes(t testing.TB, program string) []int {
 	t.Helper()
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := running.Must(os.ReadDir("/proc"))(t)
 	var pids []int
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
@@ -138,10 +133,7 @@ func (e *exporter) get(t testing.TB, path string) (status int, body string) {
 // fetch is get with request headers, and with those of the answer.
 func (e *exporter) fetch(t testing.TB, path string, change func(*http.Request)) (status int, body string, header http.Header) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.url+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := running.Must(http.NewRequestWithContext(t.Context(), http.MethodGet, e.url+path, nil))(t)
 	if change != nil {
 		change(request)
 	}
@@ -222,9 +214,7 @@ func invokeWith(t *testing.T, input, program, dir string, args ...string) result
 	cmd.Env = append(os.Environ(), "COLUMNS=80") // for the width of the help
 	cmd.Stdin = strings.NewReader(input)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, cmd.Start())
 	overdue := time.AfterFunc(running.Patience, func() { _ = cmd.Process.Kill() })
 	err := cmd.Wait()
 	if !overdue.Stop() {

@@ -59,9 +59,7 @@ func TestLinksAreKept(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "past.json")
 	const past = `{"version":1,"findings":[],"links":{"sim_ib0":{"links":[{"port":1,"active":true,"ups":41,"downs":42,"gid_changes":43},{"port":2,"active":true,"ups":1,"downs":2}]}}}`
-	if err := os.WriteFile(file, []byte(past), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, os.WriteFile(file, []byte(past), 0o600))
 	for range 2 {
 		e := start(t, "--provider=simulated", "--device.include=sim_ib0", "--contract.interval=0", "--inventory.interval=0", "--state.dir="+dir)
 		running.Eventually(t, "the hardware was read", func() bool {

@@ -47,13 +47,9 @@ func TestHealthcheck(t *testing.T) {
 	e.healthy(t, "--ready").says(t, 0, e.url+"/-/ready: 200 OK: ", "rdma_exporter is ready.")
 
 	// A process that the kernel does not let run listens, but does not answer.
-	if err := e.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, e.Signal(syscall.SIGSTOP))
 	hung := e.healthy(t, "--timeout=500ms")
-	if err := e.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, e.Signal(syscall.SIGCONT))
 	hung.says(t, 1, e.url+"/-/healthy: ", "no answer within 500ms")
 	e.healthy(t).says(t, 0, e.url+"/-/healthy: 200 OK: ", "rdma_exporter is healthy.")
 

@@ -20,9 +20,7 @@ func TestReloadAndRestart(t *testing.T) {
 	file, past := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "past.json")
 	write := func(path, text string) {
 		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	run := func() *exporter {
 		t.Helper()
@@ -41,9 +39,7 @@ func TestReloadAndRestart(t *testing.T) {
 	// reload has the file read again, with this result.
 	reload := func(e *exporter, successful float64) {
 		t.Helper()
-		if err := e.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, e.Signal(syscall.SIGHUP))
 		running.Eventually(t, "the file is read again", func() bool {
 			_, m := e.exposition(t)
 			return m.sum("rdma_exporter_config_last_reload_successful") == successful
@@ -59,9 +55,7 @@ func TestReloadAndRestart(t *testing.T) {
 		t.Errorf("the port is down since %v, although nothing asked before %v: a run is not evaluated at once", first, asked)
 	}
 	write(file, "accept: [{finding: port_down, reason: not cabled}, {finding: leaked, reason: ticket 4711}]")
-	if err := e.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, e.Signal(syscall.SIGHUP))
 	if again := since(e, "true"); again != first {
 		t.Errorf("the port is down since %v, before it was accepted since %v", again, first)
 	}

@@ -92,9 +92,7 @@ func TestKill(t *testing.T) {
 		"--simulated.profile="+running.File(t, "profile.yaml", hangProfile(3, "ibv_create_cq")),
 		"--probe.interval=1h", "--probe.timeout=1h", "--probe.concurrency=3")
 	running.Eventually(t, "three children hang", func() bool { return len(e.children(t)) == 3 })
-	if err := e.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, e.Signal(syscall.SIGKILL))
 	if err := e.Err(); err == nil {
 		t.Error("the exporter was killed, and ended with status 0")
 	}

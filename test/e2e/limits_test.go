@@ -67,14 +67,9 @@ func (e *exporter) connect(t *testing.T) net.Conn {
 	t.Helper()
 	_, address, _ := strings.Cut(e.url, "://")
 	var dialer net.Dialer
-	conn, err := dialer.DialContext(t.Context(), "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := running.Must(dialer.DialContext(t.Context(), "tcp", address))(t)
 	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(running.Patience)); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, conn.SetDeadline(time.Now().Add(running.Patience)))
 	return conn
 }
 

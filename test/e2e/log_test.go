@@ -23,9 +23,7 @@ func TestLogIsNotRead(t *testing.T) {
 	}{
 		{"stalled", func(*testing.T, *os.File) {}},
 		{"closed", func(t *testing.T, log *os.File) {
-			if err := log.Close(); err != nil {
-				t.Fatal(err)
-			}
+			running.Check(t, log.Close())
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -59,14 +57,9 @@ func startInto(t *testing.T, args ...string) (*exporter, *os.File) {
 	t.Helper()
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "log")
-	if err := unix.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	log, err := os.OpenFile(pipe, os.O_RDWR, 0) // which waits for nobody
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = log.Close() }) // It may be closed already.
+	running.Check(t, unix.Mkfifo(pipe, 0o600))
+	log := running.Must(os.OpenFile(pipe, os.O_RDWR, 0))(t) // which waits for nobody
+	t.Cleanup(func() { _ = log.Close() })                   // It may be closed already.
 	const smallest = 4096
 	if _, err := unix.FcntlInt(log.Fd(), unix.F_SETPIPE_SZ, smallest); err != nil {
 		t.Fatal(err)
@@ -75,9 +68,7 @@ func startInto(t *testing.T, args ...string) (*exporter, *os.File) {
 		program: filepath.Join(dir, programName),
 		client:  &http.Client{Timeout: running.Patience, Transport: &http.Transport{DisableKeepAlives: true}},
 	}
-	if err := clone(binary, e.program); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, clone(binary, e.program))
 	script := running.Program(t, filepath.Join(dir, "start"), "exec "+e.program+` "$@" 2>`+pipe)
 	t.Cleanup(func() { noneLeft(t, e.program) })
 	e.Process = running.Launch(t, "the exporter", script, append([]string{"--web.listen-address=127.0.0.1:0"}, running.Unhurried(args...)...)...)

@@ -34,16 +34,10 @@ func TestMemory(t *testing.T) {
 // memory returns a value of /proc/PID/status, in MiB.
 func memory(t *testing.T, pid int, key string) int {
 	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	status := running.Must(os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)))(t)
 	for line := range strings.Lines(string(status)) {
 		if words := strings.Fields(line); words[0] == key {
-			n, err := strconv.Atoi(words[1])
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := running.Must(strconv.Atoi(words[1]))(t)
 			return n >> 10
 		}
 	}

@@ -29,10 +29,7 @@ var (
 func TestPageCommands(t *testing.T) {
 	t.Parallel()
 	running.DependOn(t, binary)
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := running.Must(filepath.Abs("../.."))(t)
 	// The command ceiling refuses devices that are in use, as the built-in ones are.
 	profile := running.File(t, "idle.yaml", smallDevice(idle))
 	config := running.File(t, "config.yaml", "probe:\n  cq: {large: {entries: 8192}}\n")
@@ -96,10 +93,7 @@ func TestPageCommands(t *testing.T) {
 // fails: one drains the node and says why, the other one fails.
 func TestPageScripts(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/audit.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := running.Must(os.ReadFile("../../docs/audit.md"))(t)
 	var scripts []string
 	for _, b := range block.FindAllStringSubmatch(string(text), -1) {
 		if strings.HasPrefix(b[2], "#!/bin/sh\n") {

@@ -165,9 +165,7 @@ func TestLeftBehind(t *testing.T) {
 	e := began("2026-03-01T12:00:00Z")
 	_, body := e.get(t, "/api/v2/status")
 	var status api.Status
-	if err := json.Unmarshal([]byte(body), &status); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, json.Unmarshal([]byte(body), &status))
 	left := status.Devices[0].Leftover
 	if len(left) != 1 {
 		t.Fatalf("left: %+v", left)

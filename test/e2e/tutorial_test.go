@@ -26,10 +26,7 @@ var block = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
 // for passes at once.
 func TestTutorial(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/tutorial.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := running.Must(os.ReadFile("../../docs/tutorial.md"))(t)
 	page := string(text)
 	for _, port := range []string{"10879", "9090"} {
 		page = strings.ReplaceAll(page, "127.0.0.1:"+port, "127.0.0.1:"+freePort(t))
@@ -87,22 +84,13 @@ func clonedForTutorial(t *testing.T) string {
 	}
 	for name, program := range programs {
 		name = filepath.Join(clone, ".cache", name)
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(program, name); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		running.Check(t, os.Symlink(program, name))
 	}
-	if err := os.Mkdir(filepath.Join(clone, "alerts"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, os.Mkdir(filepath.Join(clone, "alerts"), 0o755))
 	waits := regexp.MustCompile(`(?m)^( *(?:interval|for)): .*$`)
 	for _, name := range []string{"recording.yaml", "alerts.yaml"} {
-		rules, err := os.ReadFile(filepath.Join("../../alerts", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		rules := running.Must(os.ReadFile(filepath.Join("../../alerts", name)))(t)
 		if err := os.WriteFile(filepath.Join(clone, "alerts", name), waits.ReplaceAll(rules, []byte("$1: 1s")), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -120,9 +108,7 @@ func freePort(t *testing.T) string {
 		if err != nil {
 			continue
 		}
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, l.Close())
 		return port
 	}
 	t.Fatal("no port is free")
@@ -148,15 +134,10 @@ func openShell(t *testing.T, dir string) *shell {
 	if s.input, err = s.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	output, err := s.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	output := running.Must(s.cmd.StdoutPipe())(t)
 	s.cmd.Stderr = s.cmd.Stdout
 	s.lines = bufio.NewReader(output)
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, s.cmd.Start())
 	// Also if the test is killed: the shell ends with its input.
 	s.run(t, "trap 'kill -KILL 0' EXIT\n")
 	return s

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/running"
 )
 
 // TestFuzzScript makes sure that tools/fuzz passes over nothing: neither an input that
@@ -18,10 +20,7 @@ import (
 // cannot be listed; and that it bears a machine that stands still once.
 func TestFuzzScript(t *testing.T) {
 	t.Parallel()
-	script, err := os.ReadFile(filepath.Join("..", "..", "tools", "fuzz"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := running.Must(os.ReadFile(filepath.Join("..", "..", "tools", "fuzz")))(t)
 	const fine = "func FuzzFine(f *testing.F) {\n\tf.Add([]byte(\"seed\"))\n\tf.Fuzz(func(*testing.T, []byte) {})\n}\n"
 	for name, c := range map[string]struct {
 		code string
@@ -63,16 +62,12 @@ func TestFuzzScript(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			if err := os.Mkdir(filepath.Join(dir, "tools"), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			running.Check(t, os.Mkdir(filepath.Join(dir, "tools"), 0o700))
 			for path, text := range map[string]string{
 				"tools/fuzz": string(script), "go.mod": "module tried\n",
 				"tried_test.go": "package tried\n\nimport (\n\t\"os\"\n\t\"testing\"\n\t\"time\"\n)\n\nvar _, _, _ = os.Args, testing.Short, time.Now\n\n" + c.code,
 			} {
-				if err := os.WriteFile(filepath.Join(dir, path), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				running.Check(t, os.WriteFile(filepath.Join(dir, path), []byte(text), 0o600))
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()

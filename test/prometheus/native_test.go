@@ -50,10 +50,7 @@ func TestNativeHistograms(t *testing.T) {
 			if e.kind == kindVariable {
 				continue
 			}
-			text, err := s.interpolate(e.text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := running.Must(s.interpolate(e.text))(t)
 			if _, err := a.query(text, time.Now()); err != nil {
 				t.Errorf("%s: %v", e.id(), err)
 			}

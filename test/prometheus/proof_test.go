@@ -267,9 +267,6 @@ func (p *proof) checkHealthy(t testing.TB, e *expression, now time.Time) {
 // alwaysUp reports whether no scrape of an instance had failed at a time.
 func (p *proof) alwaysUp(t testing.TB, instance string, now time.Time) bool {
 	t.Helper()
-	found, err := p.api.query(fmt.Sprintf("min_over_time(up{instance=%q}[1h]) == 1", instance), now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := running.Must(p.api.query(fmt.Sprintf("min_over_time(up{instance=%q}[1h]) == 1", instance), now))(t)
 	return len(found) > 0
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"rdma_exporter/test/running"
 )
 
 // ruleFile is a file of rules.
@@ -33,10 +35,7 @@ func readRules(t testing.TB, folder string) []ruleFile {
 		if strings.HasSuffix(path, "_test.yaml") {
 			continue
 		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := running.Must(os.ReadFile(path))(t)
 		files = append(files, ruleFile{name: filepath.Base(path), text: text})
 	}
 	return files
@@ -45,10 +44,7 @@ func readRules(t testing.TB, folder string) []ruleFile {
 // list returns the paths of the files in a folder, of which there must be any.
 func list(t testing.TB, folder, pattern string) []string {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(folder, pattern))
-	if err != nil {
-		t.Fatal(err)
-	}
+	paths := running.Must(filepath.Glob(filepath.Join(folder, pattern)))(t)
 	if len(paths) == 0 {
 		t.Fatalf("there is no %s in %s", pattern, folder)
 	}
@@ -90,10 +86,7 @@ func (f ruleFile) hurried(t testing.TB) string {
 			delete(group, "interval")
 		}
 	}
-	text, err := yaml.Marshal(content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := running.Must(yaml.Marshal(content))(t)
 	return string(text)
 }
 

@@ -45,10 +45,7 @@ func start(t testing.TB, program string, flags []string, rules []ruleFile, scrap
 		files = append(files, running.File(t, rules.name, rules.hurried(t)))
 	}
 	config["rule_files"] = files
-	text, err := yaml.Marshal(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := running.Must(yaml.Marshal(config))(t)
 	p := running.Launch(t, "Prometheus", program, append([]string{
 		"--config.file=" + running.File(t, "prometheus.yml", string(text)),
 		"--storage.tsdb.path=" + filepath.Join(dir, "data"),
@@ -85,10 +82,7 @@ func (a *api) settled(t testing.TB, up, down []string) {
 	})
 	running.Eventually(t, "each rule is evaluated", func() bool {
 		a.MustRun(t)
-		evaluated, err := a.rulesEvaluated()
-		if err != nil {
-			t.Fatal(err)
-		}
+		evaluated := running.Must(a.rulesEvaluated())(t)
 		return evaluated
 	})
 }
@@ -96,10 +90,7 @@ func (a *api) settled(t testing.TB, up, down []string) {
 // byInstance returns the value of an expression for each instance at a time.
 func (a *api) byInstance(t testing.TB, expression string, at time.Time) map[string]float64 {
 	t.Helper()
-	results, err := a.query(expression, at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	results := running.Must(a.query(expression, at))(t)
 	values := make(map[string]float64)
 	for _, r := range results {
 		values[r.labels["instance"]] = r.samples[0]
@@ -112,10 +103,7 @@ func (a *api) returns(t testing.TB, expression string) {
 	t.Helper()
 	running.Eventually(t, expression+" returns data", func() bool {
 		a.MustRun(t)
-		found, err := a.query(expression, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := running.Must(a.query(expression, time.Now()))(t)
 		return len(found) > 0
 	})
 }
@@ -127,9 +115,7 @@ func (a *api) checkAlerts(t testing.TB) {
 	var data struct {
 		Alerts []struct{ Labels, Annotations map[string]string }
 	}
-	if err := a.ask("alerts", nil, &data); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, a.ask("alerts", nil, &data))
 	if len(data.Alerts) == 0 {
 		t.Error("no alert is pending")
 	}
@@ -148,10 +134,7 @@ func (a *api) checkAlerts(t testing.TB) {
 // not take.
 func (a *api) checkLog(t testing.TB) {
 	t.Helper()
-	metrics, err := a.get("/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	metrics := running.Must(a.get("/metrics"))(t)
 	for line := range strings.Lines(a.Log.String()) {
 		if (strings.Contains(line, "level=warn") || strings.Contains(line, "level=error")) && !evaluatedAgain(line, string(metrics)) {
 			t.Errorf("Prometheus says: %s", line)

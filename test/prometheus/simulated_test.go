@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/running"
 )
 
 // TestSimulated has Prometheus scrape exporters of simulated devices, healthy ones
@@ -62,12 +64,8 @@ func TestSimulated(t *testing.T) {
 	)...)
 	// What should list the devices is a file.
 	sys := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(sys, "class"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(sys, "class", "infiniband"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, os.MkdirAll(filepath.Join(sys, "class"), 0o755))
+	running.Check(t, os.WriteFile(filepath.Join(sys, "class", "infiniband"), nil, 0o644))
 	blind := startExporter(t, "the blind exporter", "--path.sysfs="+sys)
 
 	mended := newChanging(t, 0, ill, healthy[0])

@@ -57,10 +57,7 @@ func TestVM(t *testing.T) {
 	// points of an annotation. A busy host may read the hardware minutes later.
 	p.api.returns(t, `rdma_device_info{device="rxe2"} offset `+seconds(6*p.api.scrapes))
 	p.api.returns(t, `rdma_hardware_success{device="rxe2"} offset `+seconds(6*p.api.scrapes))
-	connection, err := net.Dial("tcp4", "127.0.0.1:"+trigger)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connection := running.Must(net.Dial("tcp4", "127.0.0.1:"+trigger))(t)
 	_ = connection.Close()
 
 	p.prove(t)
@@ -92,10 +89,7 @@ func (e *exporter) ready(t testing.TB) {
 // nobody who does not ask for them: until the virtual machine has it, it stays free.
 func freePort(t testing.TB) string {
 	t.Helper()
-	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := running.Must(os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"))(t)
 	var first, last int
 	if _, err := fmt.Sscan(string(text), &first, &last); err != nil {
 		t.Fatalf("the kernel gives the ports %q: %v", text, err)

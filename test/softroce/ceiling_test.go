@@ -24,10 +24,7 @@ import (
 // the exporter.
 func climber(t *testing.T) string {
 	t.Helper()
-	source, err := filepath.Abs("../yardstick/climb.c")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := running.Must(filepath.Abs("../yardstick/climb.c"))(t)
 	program := filepath.Join(t.TempDir(), "climb")
 	output(t, "cc", "-O2", "-o", program, source, "-libverbs")
 	return program
@@ -68,18 +65,13 @@ func ceilingOf(t *testing.T, wrap []string, device, typ string, flags ...string)
 // setting sets a setting of the kernel for the time of a test.
 func setting(t *testing.T, path, value string) {
 	t.Helper()
-	before, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := running.Must(os.ReadFile(path))(t)
 	t.Cleanup(func() {
 		if err := os.WriteFile(path, before, 0o644); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := os.WriteFile(path, []byte(value), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, os.WriteFile(path, []byte(value), 0o644))
 }
 
 // heldCount is how many objects of a type the kernel counts on a device.
@@ -88,10 +80,7 @@ func heldCount(t *testing.T, device, typ string) int {
 	fields := strings.Fields(output(t, "rdma", "resource", "show", device))
 	for i, f := range fields[:len(fields)-1] {
 		if f == typ {
-			n, err := strconv.Atoi(fields[i+1])
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := running.Must(strconv.Atoi(fields[i+1]))(t)
 			return n
 		}
 	}
@@ -182,9 +171,7 @@ func ceilingInterrupted(t *testing.T, device, typ string) {
 			var stdout, stderr running.Output
 			cmd := exec.Command(exporterFile, "ceiling", "--device="+device, "--type="+typ, "--yes", "--json", "--within=10m")
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			running.Check(t, cmd.Start())
 			ended := make(chan error, 1)
 			go func() { ended <- cmd.Wait() }()
 			t.Cleanup(func() { _ = cmd.Process.Kill() })

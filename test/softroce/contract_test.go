@@ -21,10 +21,7 @@ const contracts = 29
 // promises of the manual a device breaks. It shares nothing with the exporter.
 func violations(t testing.TB) string {
 	t.Helper()
-	source, err := filepath.Abs("../yardstick/violations.c")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := running.Must(filepath.Abs("../yardstick/violations.c"))(t)
 	program := filepath.Join(t.TempDir(), "violations")
 	output(t, "cc", "-o", program, source, "-libverbs")
 	return program
@@ -210,10 +207,7 @@ func TestResizeLie(t *testing.T) {
 // what they are about, which is in the JSON alone.
 func notOffered(t *testing.T, e *exporter, device string) []string {
 	t.Helper()
-	status, err := statusFrom(client, e.url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	status := running.Must(statusFrom(client, e.url))(t)
 	var names []string
 	for _, d := range status.Devices {
 		if d.Name != device || d.Contracts == nil {

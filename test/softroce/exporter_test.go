@@ -176,9 +176,7 @@ func (e *exporter) begin() {
 	e.cmd.Stderr = e.log
 	// A child that cannot be killed may hold the exporter's standard error.
 	e.cmd.WaitDelay = outputDelay
-	if err := e.cmd.Start(); err != nil {
-		e.t.Fatal(err)
-	}
+	running.Check(e.t, e.cmd.Start())
 	go func() {
 		e.err = e.cmd.Wait()
 		close(e.done)

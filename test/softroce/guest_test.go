@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/running"
 )
 
 // output runs a command of the machine, which must succeed, and returns what it
@@ -49,10 +51,7 @@ func resources(t testing.TB) string {
 		for _, object := range list {
 			delete(object, "ifindex")
 			delete(object, "local_dma_lkey")
-			b, err := json.Marshal(object)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := running.Must(json.Marshal(object))(t)
 			// Devices are listed in the order in which they were added.
 			fmt.Fprintf(&text, "%s\n", b)
 		}
@@ -124,10 +123,7 @@ func children(t testing.TB, parent int) []proc {
 			t.Fatal(err)
 		}
 		for _, field := range strings.Fields(string(pids)) {
-			pid, err := strconv.Atoi(field)
-			if err != nil {
-				t.Fatal(err)
-			}
+			pid := running.Must(strconv.Atoi(field))(t)
 			list = append(list, procOf(pid))
 		}
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rdma_exporter/test/running"
 )
 
 // hurried are flags for an exporter whose children are killed as soon as that is
@@ -170,9 +172,7 @@ func TestExporterIsKilled(t *testing.T) {
 	f.freeze(c.pid)
 	t.Logf("child %d is frozen in %q", c.pid, verb)
 	all := children(t, e.pid())
-	if err := e.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, e.cmd.Process.Kill())
 	<-e.done
 	began := time.Now()
 	for _, other := range all {
@@ -196,10 +196,7 @@ func isKilled(t *testing.T, pid int) bool {
 		if key != "SigPnd" && key != "ShdPnd" {
 			continue
 		}
-		set, err := strconv.ParseUint(strings.TrimSpace(value), 16, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		set := running.Must(strconv.ParseUint(strings.TrimSpace(value), 16, 64))(t)
 		if set&(1<<(unix.SIGKILL-1)) != 0 {
 			return true
 		}
@@ -216,9 +213,7 @@ func TestExporterIsKilledAtAnyMoment(t *testing.T) {
 		e := start(t, options{flags: []string{"--probe.interval=200ms", "--inventory.interval=300ms"}})
 		e.await("something to be held", func() bool { return resources(t) != before })
 		all := children(t, e.pid())
-		if err := e.cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, e.cmd.Process.Kill())
 		<-e.done
 		began := time.Now()
 		for _, c := range all {

@@ -5,6 +5,8 @@ package softroce
 import (
 	"strings"
 	"testing"
+
+	"rdma_exporter/test/running"
 )
 
 // With --probe.when=idle a device is left alone while another program holds a queue pair
@@ -37,10 +39,7 @@ func TestLeavesUsedDevicesAlone(t *testing.T) {
 		if n := m.sum("rdma_contract_runs_total", "device", active); n > 0 {
 			t.Errorf("contracts were judged %v times", n)
 		}
-		page, err := e.get("/")
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := running.Must(e.get("/"))(t)
 		for _, text := range []string{"reduced: holder (process ", "Put off: holder (process "} {
 			if !strings.Contains(string(page), text) {
 				t.Errorf("the page does not say %q, of process %d", text, holder.PID())

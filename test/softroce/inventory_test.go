@@ -37,9 +37,7 @@ func hold(t testing.TB, wrap []string, args ...string) *running.Held {
 func background(t testing.TB, name string, args ...string) int {
 	t.Helper()
 	cmd := exec.Command(name, args...)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -366,9 +364,7 @@ func limitCgroup(t *testing.T, folder, limits string) {
 
 func writeFile(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
 // inCgroup is how a program is started in a cgroup.
@@ -409,9 +405,7 @@ func TestInventoryContainer(t *testing.T) {
 // they are gone.
 func TestInventoryOrphans(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "config.yml")
-	if err := os.WriteFile(config, []byte("findings: {orphan_age: 1s}\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, os.WriteFile(config, []byte("findings: {orphan_age: 1s}\n"), 0o644))
 	e := start(t, options{flags: append(inventory(), "--config.file="+config)})
 	e.looked(active)
 	holder := hold(t, nil, "--qps", "20", "--pass-fd")
@@ -438,9 +432,7 @@ func TestInventoryLeaks(t *testing.T) {
 	// Another process keeps the device open that the child opened, and the child
 	// crashes with all that it holds.
 	for file, text := range map[string]string{kept: "", faults: "ibv_open_device keep while=" + kept + "\nibv_post_send crash\n"} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	e := start(t, options{
 		wrap:  []string{"env", "LD_PRELOAD=" + faultsLibrary(t), "RDMA_FAULTS=" + faults},
@@ -468,9 +460,7 @@ func TestInventoryLeaks(t *testing.T) {
 	m.finds(t, true, active, "leaked", "warning")
 	m = e.looked(active)
 	m.is(t, left["qp"], "rdma_probe_leaked_objects", "device", active, "type", "qp")
-	if err := os.Remove(kept); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, os.Remove(kept))
 	m = e.until("nothing to be left", func(m metrics) bool { return m.sum("rdma_probe_leaked_objects") == 0 })
 	m.is(t, 0, "rdma_probe_leaked_objects", "device", active, "type", "qp")
 	e.terminate()

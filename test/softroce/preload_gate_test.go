@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/running"
 )
 
 // faultsLibrary returns the library of test/faults.
@@ -59,9 +61,7 @@ func startGated(t *testing.T, device string, flags ...string) *gate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Mkfifo(g.fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, syscall.Mkfifo(g.fifo, 0o600))
 	g.e = start(t, options{
 		wrap: []string{
 			"env", "LD_PRELOAD=" + g.library, "RDMA_FAULTS=" + g.fifo, "RDMA_FAULTS_LOG=" + g.log,
@@ -127,9 +127,7 @@ func (g *gate) pass(faults []string) bool {
 	g.t.Helper()
 	// A run whose libraries have changed uses no earlier results, and is full.
 	now := time.Now()
-	if err := errors.Join(os.RemoveAll(g.log), os.Chtimes(g.library, now, now)); err != nil {
-		g.t.Fatal(err)
-	}
+	running.Check(g.t, errors.Join(os.RemoveAll(g.log), os.Chtimes(g.library, now, now)))
 	_, err := g.open.WriteString(strings.Join(faults, "\n") + "\n")
 	err = errors.Join(err, g.open.Close())
 	g.open, g.shown = nil, nil

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"rdma_exporter/test/running"
 )
 
 const (
@@ -24,10 +26,7 @@ func compareTable(t *testing.T, cells []preloadCell) {
 		fmt.Print(table)
 		return
 	}
-	doc, err := os.ReadFile(reliabilityFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := running.Must(os.ReadFile(reliabilityFile))(t)
 	if !strings.Contains(string(doc), table) {
 		t.Errorf("%s has another table than\n%s\nIf this is right, run make reliability.", reliabilityFile, table)
 	}

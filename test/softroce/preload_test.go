@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"rdma_exporter/test/faults/expected"
+	"rdma_exporter/test/running"
 	"rdma_exporter/verbs"
 )
 
@@ -281,14 +282,10 @@ func (g *gate) leak(healthy metrics) {
 	kept := filepath.Join(g.t.TempDir(), "kept")
 	rules := []string{"ibv_open_device keep while=" + kept, "ibv_post_send crash"}
 	for attempt := 1; ; attempt++ {
-		if err := os.WriteFile(kept, nil, 0o600); err != nil {
-			g.t.Fatal(err)
-		}
+		running.Check(g.t, os.WriteFile(kept, nil, 0o600))
 		before, after, acted := g.run(rules...)
 		held := g.held(g.t)
-		if err := os.Remove(kept); err != nil {
-			g.t.Fatal(err)
-		}
+		running.Check(g.t, os.Remove(kept))
 		s := g.see(healthy, before, after)
 		right := s.outcome == "crashed" && slices.Equal(acted, rules)
 		if !right && s.excused() && attempt < preloadAttempts {
@@ -314,9 +311,7 @@ func (g *gate) leak(healthy metrics) {
 func preloadFlags(t *testing.T, timeout time.Duration) []string {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(config, []byte("probe: {destroy_timeout: 100ms}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, os.WriteFile(config, []byte("probe: {destroy_timeout: 100ms}\n"), 0o600))
 	return []string{
 		"--config.file=" + config, "--probe.interval=100ms",
 		fmt.Sprintf("--probe.timeout=%v", timeout),

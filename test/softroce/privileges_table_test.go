@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"rdma_exporter/test/running"
 )
 
 const (
@@ -68,10 +70,7 @@ func (h *privilegedHost) lookAgain(t *testing.T, all []situation, found []sight)
 	if *privilegesPrint || t.Failed() {
 		return
 	}
-	page, err := os.ReadFile(privilegesFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := running.Must(os.ReadFile(privilegesFile))(t)
 	for i, s := range all {
 		if row := rowOf(s, found[i]); !s.exclusive && !strings.Contains(string(page), row) {
 			t.Logf("not as documented, so it is looked at again: %s", row)
@@ -116,10 +115,7 @@ func compareSights(t *testing.T, all []situation, found []sight) {
 		fmt.Print(b.String())
 		return
 	}
-	doc, err := os.ReadFile(privilegesFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := running.Must(os.ReadFile(privilegesFile))(t)
 	if !strings.Contains(string(doc), b.String()) {
 		t.Errorf("%s has other tables than\n%s\nIf these are right, run make privileges.", privilegesFile, b.String())
 	}

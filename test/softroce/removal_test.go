@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/running"
 )
 
 // remove removes the active device, and returns how long that took.
@@ -21,9 +23,7 @@ func remove(t *testing.T) time.Duration {
 	cmd := exec.Command("rdma", "link", "del", active)
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, cmd.Start())
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
 	select {
@@ -131,9 +131,7 @@ func TestDeviceThatIsBeingRemoved(t *testing.T) {
 
 	// Another program holds a device that it has opened.
 	holder := exec.Command("ibv_rc_pingpong", "-d", active, "-g", "1")
-	if err := holder.Start(); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, holder.Start())
 	held := true
 	release := func() {
 		if held {
@@ -146,9 +144,7 @@ func TestDeviceThatIsBeingRemoved(t *testing.T) {
 	await(t, "the other program to hold a QP", func() bool { return strings.Contains(rawResources(t), "ibv_rc_pingpong") })
 
 	removal := exec.Command("rdma", "link", "del", active)
-	if err := removal.Start(); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, removal.Start())
 	removed := make(chan error, 1)
 	go func() { removed <- removal.Wait() }()
 	e.until("a run that cannot open "+active, func(m metrics) bool {
@@ -236,9 +232,6 @@ func TestManyRemovals(t *testing.T) {
 // openFiles returns what a process has open.
 func openFiles(t testing.TB, pid int) []os.DirEntry {
 	t.Helper()
-	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := running.Must(os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid)))(t)
 	return entries
 }

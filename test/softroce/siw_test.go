@@ -14,6 +14,7 @@ import (
 	"rdma_exporter/internal/hardware"
 	"rdma_exporter/internal/refusal"
 	"rdma_exporter/internal/restrack"
+	"rdma_exporter/test/running"
 )
 
 // Software iWARP is another driver with other faults. It connects through a
@@ -119,10 +120,7 @@ func (l rdmaLink) Netdev(ctx context.Context, device string, port int) (string, 
 // nothing, and so say both rdma(8), by an error, and what is read, by no counter.
 func TestSiwHardware(t *testing.T) {
 	const siw = "siw0"
-	conn, err := restrack.Dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := running.Must(restrack.Dial())(t)
 	defer func() { _ = conn.Close() }()
 	h := hardware.Read(t.Context(), hardware.Options{Device: siw, Driver: "siw", Netdevs: rdmaLink{conn}})
 	if h.Failure != "" || h.Driver != "siw" || h.Table != "" || len(h.Ports) != 1 {

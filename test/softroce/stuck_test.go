@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/running"
 )
 
 // freezer makes processes that do not even die of SIGKILL: those in a frozen
@@ -25,9 +27,7 @@ func newFreezer(t *testing.T) *freezer {
 	output(t, "mount", "-t", "cgroup", "-o", "freezer", "none", root)
 	t.Cleanup(func() { output(t, "umount", root) })
 	f := &freezer{t: t, group: filepath.Join(root, "frozen")}
-	if err := os.Mkdir(f.group, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, os.Mkdir(f.group, 0o755))
 	t.Cleanup(func() {
 		f.thaw()
 		await(t, "the cgroup to be empty", func() bool { return os.Remove(f.group) == nil })
@@ -37,9 +37,7 @@ func newFreezer(t *testing.T) *freezer {
 
 func (f *freezer) write(file, text string) {
 	f.t.Helper()
-	if err := os.WriteFile(filepath.Join(f.group, file), []byte(text), 0o644); err != nil {
-		f.t.Fatal(err)
-	}
+	running.Check(f.t, os.WriteFile(filepath.Join(f.group, file), []byte(text), 0o644))
 }
 
 // freeze freezes a process.

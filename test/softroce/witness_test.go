@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"rdma_exporter/test/running"
 )
 
 // devinfo is what ibv_devinfo says of a device, by the name that it gives each
@@ -76,10 +78,7 @@ func TestAgreesWithDevinfo(t *testing.T) {
 				}
 			}
 			t.Logf("%d limits agree", len(samples))
-			vectors, err := strconv.ParseFloat(info["num_comp_vectors"], 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			vectors := running.Must(strconv.ParseFloat(info["num_comp_vectors"], 64))(t)
 			m.is(t, vectors, "rdma_device_completion_vectors", "device", device)
 			t.Logf("%v completion vectors", vectors)
 
@@ -87,10 +86,7 @@ func TestAgreesWithDevinfo(t *testing.T) {
 				"transport", info["transport"], "fw_version", info["fw_ver"], "vendor_id", info["vendor_id"],
 				"vendor_part_id", info["vendor_part_id"], "hw_version", info["hw_ver"], "node_guid", info["node_guid"])
 
-			mtu, err := strconv.ParseFloat(info["active_mtu"], 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			mtu := running.Must(strconv.ParseFloat(info["active_mtu"], 64))(t)
 			m.is(t, mtu, "rdma_port_active_mtu_bytes", "device", device, "port", "1")
 
 			state := strings.ToLower(strings.TrimPrefix(info["state"], "PORT_"))

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/api"
+	"rdma_exporter/test/running"
 )
 
 // What the machine writes is lost with it: the files are made from what is printed.
@@ -22,10 +23,7 @@ var printed = flag.String("check.print", "", "print what files of testdata must 
 func TestAudit(t *testing.T) {
 	list := adapters(t)
 	before := held(t)
-	devices, err := audit(t)
-	if err != nil {
-		t.Fatal(err)
-	}
+	devices := running.Must(audit(t))(t)
 	for _, a := range list {
 		t.Run(a.spec, func(t *testing.T) {
 			i := slices.IndexFunc(devices, func(d api.Device) bool { return d.Name == a.name })

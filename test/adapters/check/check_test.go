@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/running"
 )
 
 // adapter is a paper adapter of the machine.
@@ -30,10 +32,7 @@ func adapters(t testing.TB) []adapter {
 	var list []adapter
 	for _, dir := range dirs {
 		name := filepath.Base(dir)
-		desc, err := os.ReadFile("/sys/class/infiniband/" + name + "/node_desc")
-		if err != nil {
-			t.Fatal(err)
-		}
+		desc := running.Must(os.ReadFile("/sys/class/infiniband/" + name + "/node_desc"))(t)
 		list = append(list, adapter{name: name, spec: strings.TrimSpace(string(desc))})
 	}
 	return list
@@ -54,10 +53,7 @@ func (a adapter) is(option string) bool {
 // rdmaCore returns the version of the machine's rdma-core.
 func rdmaCore(t testing.TB) string {
 	t.Helper()
-	library, err := filepath.EvalSymlinks("/usr/lib/x86_64-linux-gnu/libibverbs.so.1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	library := running.Must(filepath.EvalSymlinks("/usr/lib/x86_64-linux-gnu/libibverbs.so.1"))(t)
 	// libibverbs.so.1.14.44.0 is that of rdma-core 44.
 	fields := strings.Split(filepath.Base(library), ".")
 	return fields[len(fields)-2]
@@ -66,16 +62,11 @@ func rdmaCore(t testing.TB) string {
 // counters returns what the module counted of an adapter.
 func (a adapter) counters(t testing.TB) map[string]int {
 	t.Helper()
-	text, err := os.ReadFile("/sys/kernel/debug/paper/" + a.name + "/counters")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := running.Must(os.ReadFile("/sys/kernel/debug/paper/" + a.name + "/counters"))(t)
 	counters := map[string]int{}
 	for line := range strings.Lines(string(text)) {
 		name, number, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if counters[name], err = strconv.Atoi(number); err != nil {
-			t.Fatalf("counter %q: %v", line, err)
-		}
+		counters[name] = running.Must(strconv.Atoi(number))(t)
 	}
 	return counters
 }

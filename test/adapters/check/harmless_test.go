@@ -46,10 +46,7 @@ func numbers(t testing.TB, samples *regexp.Regexp, text string) map[string]int {
 	t.Helper()
 	all := map[string]int{}
 	for _, m := range samples.FindAllStringSubmatch(text, -1) {
-		n, err := strconv.Atoi(m[3])
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := running.Must(strconv.Atoi(m[3]))(t)
 		all[m[1]+" "+m[2]] += n
 	}
 	return all
@@ -121,10 +118,7 @@ func TestHarmless(t *testing.T) {
 
 func get(t testing.TB, url string) string {
 	t.Helper()
-	resp, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := running.Must(http.Get(url))(t)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {

@@ -12,6 +12,7 @@ import (
 
 	"rdma_exporter/internal/probe/errata"
 	"rdma_exporter/test/golden"
+	"rdma_exporter/test/running"
 )
 
 // part is what docs/providers.md has of the files of testdata.
@@ -20,10 +21,7 @@ var part = regexp.MustCompile(`(?s)(<!-- What follows [^\n]*-->\n).*?(<!-- Here 
 // TestPage compares docs/providers.md with what was seen on paper adapters.
 func TestPage(t *testing.T) {
 	const page = "../../../docs/providers.md"
-	was, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	was := running.Must(os.ReadFile(page))(t)
 	if n := len(part.FindAll(was, -1)); n != 1 {
 		t.Fatalf("%s has %d parts that are written, not 1", page, n)
 	}
@@ -57,10 +55,7 @@ func seen(t testing.TB) []sight {
 	}
 	var all []sight
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := running.Must(os.ReadFile(file))(t)
 		all = append(all, sightOf(strings.TrimSuffix(filepath.Base(file), ".txt"), string(text)))
 	}
 	return all

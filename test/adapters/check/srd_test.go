@@ -145,9 +145,7 @@ func talk(t *testing.T, d verbs.Device, pd verbs.PD, q verbs.CQ, from, to verbs.
 	m := closed(t, must(pd.RegMR(4096, verbs.AccessLocalWrite))(t))
 	const text = "scalable"
 	copy(m.Bytes(), text)
-	if err := to.PostRecv(verbs.RecvWR{ID: 7, SGEs: []verbs.SGE{m.SGE(1024, 64)}}); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, to.PostRecv(verbs.RecvWR{ID: 7, SGEs: []verbs.SGE{m.SGE(1024, 64)}}))
 	err := from.PostSend(verbs.SendWR{
 		ID: 8, Flags: verbs.SendSignaled, SGEs: []verbs.SGE{m.SGE(0, len(text))},
 		AH: address, RemoteQPN: to.Number(), RemoteQKey: verbs.UDQKey,

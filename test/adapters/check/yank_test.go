@@ -16,20 +16,14 @@ import (
 func TestYank(t *testing.T) {
 	list := adapters(t)
 	onNetwork := func(a adapter) bool {
-		link, err := os.ReadFile("/sys/class/infiniband/" + a.name + "/ports/1/link_layer")
-		if err != nil {
-			t.Fatal(err)
-		}
+		link := running.Must(os.ReadFile("/sys/class/infiniband/" + a.name + "/ports/1/link_layer"))(t)
 		return string(link) == "Ethernet\n"
 	}
 	goes := map[string]bool{}
 	provider := ibverbs.New(nil)
 	for _, a := range list {
 		goes[a.name] = onNetwork(a)
-		dev, err := provider.Open(a.name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		dev := running.Must(provider.Open(a.name))(t)
 		t.Cleanup(func() { _ = dev.Close() })
 	}
 	if out, err := output(t, "ip", "link", "del", "paper0"); err != nil {
