@@ -31,7 +31,7 @@ func (s scene) collector() *collector.Collector {
 	snapshot := s.snapshot
 	light := snapshot != nil && slices.ContainsFunc(snapshot.Devices, func(d state.DeviceState) bool { return d.Last != nil && d.Last.Reduced != nil })
 	o := collector.Options{
-		Host: judged(func() *state.Snapshot { return snapshot }, s.found, s.accept...), Light: light, Collectors: s.choice(),
+		Host: evaluated(func() *state.Snapshot { return snapshot }, s.found, s.accept...), Light: light, Collectors: s.choice(),
 	}
 	if !s.unasked {
 		o.Asked = asked
@@ -46,12 +46,12 @@ func (s scene) collector() *collector.Collector {
 	return c
 }
 
-// judged returns the Host of a collector. Devices have the findings of their name. Nil
+// evaluated returns the Host of a collector. Devices have the findings of their name. Nil
 // means that they are not evaluated, like devices without an inventory.
-func judged(snapshot func() *state.Snapshot, found map[string][]health.Finding, accept ...health.Accept) func() *health.Host {
+func evaluated(snapshot func() *state.Snapshot, found map[string][]health.Finding, accept ...health.Accept) func() *health.Host {
 	config := health.Default()
 	config.Accept = accept
-	judge := health.NewFinder(config, health.History{}, func(d *state.DeviceState) []health.Finding {
+	evaluator := health.NewFinder(config, health.History{}, func(d *state.DeviceState) []health.Finding {
 		all, ok := found[d.Name]
 		if d.Resources != nil && !ok {
 			return []health.Finding{}
@@ -64,7 +64,7 @@ func judged(snapshot func() *state.Snapshot, found map[string][]health.Finding, 
 			copied := *s // It may have been changed.
 			s = &copied
 		}
-		return judge.Evaluate(s)
+		return evaluator.Evaluate(s)
 	}
 }
 

@@ -65,9 +65,9 @@ func TestRare(t *testing.T) {
 	}
 }
 
-// TestUnread verifies that counters that could not be read are absent, instead of standing
+// TestUnreadable verifies that counters that could not be read are absent, instead of standing
 // still. Changes of links come from another source.
-func TestUnread(t *testing.T) {
+func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	read := readings(t)
 	const (

@@ -24,7 +24,7 @@ func TestSizesAfterReload(t *testing.T) {
 		shown      bool
 	}{{"small=16", true}, {"small=32", false}} {
 		c := collector.New(collector.Options{
-			Host:       judged(func() *state.Snapshot { return snapshot }, map[string][]health.Finding{}),
+			Host:       evaluated(func() *state.Snapshot { return snapshot }, map[string][]health.Finding{}),
 			Collectors: scene{}.choice(), Asked: asked, Sizes: func() string { return test.configured },
 		})
 		text := expose(t, pedantic(t, c))

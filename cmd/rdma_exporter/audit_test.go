@@ -84,31 +84,31 @@ func TestReplaceFails(t *testing.T) {
 	}
 }
 
-// unread is a stream that nobody reads until it is closed.
-type unread chan struct{}
+// A stalledWriter blocks until it is closed.
+type stalledWriter chan struct{}
 
-func (u unread) Write([]byte) (int, error) {
+func (u stalledWriter) Write([]byte) (int, error) {
 	<-u
 	return 0, io.ErrClosedPipe
 }
 
-// TestWithinUnread verifies that a report or a message that nobody reads does not prolong an audit.
-func TestWithinUnread(t *testing.T) {
+// TestWithinStalled verifies that a stalled reader of the report or the messages does not prolong an audit.
+func TestWithinStalled(t *testing.T) {
 	t.Parallel()
 	profile := filepath.Join(t.TempDir(), "profile.yaml")
 	if err := os.WriteFile(profile, []byte("devices: []\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, streams := range map[string]func(unread) stdio{
-		"report":  func(u unread) stdio { return stdio{out: u, err: io.Discard} },
-		"message": func(u unread) stdio { return stdio{out: io.Discard, err: u} },
-		"both":    func(u unread) stdio { return stdio{out: u, err: u} },
+	for name, streams := range map[string]func(stalledWriter) stdio{
+		"report":  func(u stalledWriter) stdio { return stdio{out: u, err: io.Discard} },
+		"message": func(u stalledWriter) stdio { return stdio{out: io.Discard, err: u} },
+		"both":    func(u stalledWriter) stdio { return stdio{out: u, err: u} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				const within = 2 * time.Second
-				u, began := make(unread), time.Now()
+				u, began := make(stalledWriter), time.Now()
 				status := run(t.Context(), []string{commandAudit, "--provider=simulated", "--simulated.profile=" + profile, "--within=" + within.String()}, streams(u))
 				if took := time.Since(began); status != exitNoAudit || took > within+lastWords+2*lastWord {
 					t.Errorf("status %d after %v", status, took)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Without an answer of the kernel contracts are not judged, for what the driver is known to
-// break would be held against the device; the probes do without.
+// TestDriverIsNotTold verifies that contracts are not checked if the kernel does not report the
+// driver, since known errata would then count as violations. Probes run anyway.
 func TestDriverIsNotTold(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

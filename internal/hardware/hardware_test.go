@@ -511,7 +511,7 @@ func TestBus(t *testing.T) {
 		},
 		{"a faster bridge", link + "../current_link_speed: 32.0 GT/s PCIe\n../current_link_width: 8\n", state.Adapter{Link: own}},
 		{"a node of memory", "numa_node: 1", state.Adapter{NUMANode: 1}},
-		{"a virtual function of nobody", "physfn -> /nowhere", state.Adapter{}},
+		{"a virtual function of no adapter", "physfn -> /nowhere", state.Adapter{}},
 		{"virtual functions", "sriov_totalvfs: 8\nsriov_numvfs: 2\n", state.Adapter{Role: "pf", VFs: 2}},
 		{"none can be made", "sriov_totalvfs: 0\n", state.Adapter{}},
 		{"its slot", "@ sys/bus/pci/slots\n7/address: 0000:3b:00\n8/address: 0000:00:01\n", state.Adapter{Slot: "7"}},

@@ -356,7 +356,7 @@ func TestCQUnfillable(t *testing.T) {
 	r.add("few entries", dev(&state.CQSum{Objects: 9, Entries: 1<<16 - 1, Largest: 9}))
 	r.add("of an owner", dev(&state.CQSum{Objects: 9, Entries: 1 << 16, Largest: 8191, PID: 7}))
 	r.add("of a process that is no owner", dev(&state.CQSum{Objects: 1, Entries: 1 << 20, Largest: 1 << 20, PID: 8}))
-	r.add("of nobody", dev(&state.CQSum{Objects: 1, Entries: 1 << 20, Largest: 1 << 20}))
+	r.add("of no process", dev(&state.CQSum{Objects: 1, Entries: 1 << 20, Largest: 1 << 20}))
 	thresholds := health.Default()
 	thresholds.CQEntries = 0
 	r.found("of no entries, at a threshold of 0", health.Assess(dev(&state.CQSum{Objects: 1}), thresholds, health.History{}))

@@ -11,7 +11,7 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// since is when the only finding of the only device was seen first, as an age; -1 if there is none.
+// since is when the only finding of the only device was seen first, as an age; -1 means no finding.
 func (h *hosted) since(d time.Duration) time.Duration {
 	host := h.after(d)
 	if len(host.Devices[0].Findings) == 0 {

@@ -46,8 +46,8 @@ func TestNotificationRoutes(t *testing.T) {
 	}
 }
 
-// TestNotificationLossOrTrait verifies that a method by which nothing ever completes is no
-// failure if another one works, but that a single loss is.
+// TestNotificationLossOrTrait verifies that a method by which nothing ever completes does
+// not count as a failure if another one works, but that a single loss does.
 func TestNotificationLossOrTrait(t *testing.T) {
 	const device = "like: sim_rxe0, completion_vectors: 1, "
 	for _, tc := range []struct {

@@ -298,7 +298,7 @@ func TestEndsEarly(t *testing.T) {
 	}
 }
 
-var errWrite = errors.New("nobody reads")
+var errWrite = errors.New("the reader is gone")
 
 type failingWriter struct {
 	bytes.Buffer

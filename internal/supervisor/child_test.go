@@ -56,7 +56,7 @@ func TestRunChild(t *testing.T) {
 		verb    string
 		// errs are parts of the error. Empty means no error.
 		errs []string
-		// stderr is part of what is kept of the standard error.
+		// stderr is part of the kept standard error.
 		stderr string
 	}{
 		"ok":                   {work + sayWhole, patience, state.OutcomeOK, "", nil, ""},

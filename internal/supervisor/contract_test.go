@@ -74,9 +74,9 @@ func inNoVerb(s script) script {
 	return s
 }
 
-func newContractBench(t *testing.T, next of, judge ofContracts, change func(*Config), devices ...string) *bench {
+func newContractBench(t *testing.T, next of, checks ofContracts, change func(*Config), devices ...string) *bench {
 	t.Helper()
-	return benchOf(t, children{next: next, judge: judge}, change, devices...)
+	return benchOf(t, children{next: next, checks: checks}, change, devices...)
 }
 
 // done returns the contracts that the n-th child was not to check.
@@ -215,7 +215,7 @@ func TestContractsGoesOn(t *testing.T) {
 	}
 	for _, tt := range tests {
 		subtest(t, tt.name, func(t *testing.T) {
-			judge := func(_ string, _ []string, n int) script {
+			checks := func(_ string, _ []string, n int) script {
 				switch n {
 				case 0:
 					return tt.first
@@ -225,7 +225,7 @@ func TestContractsGoesOn(t *testing.T) {
 					return checked(time.Second, "x", "violated", "y", "violated", "z", "holds")
 				}
 			}
-			b := newContractBench(t, always(scriptOK(0)), judge, nil, "a")
+			b := newContractBench(t, always(scriptOK(0)), checks, nil, "a")
 			b.after(30 * time.Second)
 			wantEqual(t, "contract runs", b.kids.startsOf(contractsOf("a")), []time.Duration{0, tt.takes})
 			wantEqual(t, "told", [][]string{b.done(0), b.done(1)}, [][]string{nil, {"x", "y"}})
@@ -262,13 +262,13 @@ func TestContractsGoesOn(t *testing.T) {
 // severity, and that published snapshots do not change.
 func TestContractsMergesVerdicts(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		judge := contractsOnly(
+		checks := contractsOnly(
 			checked(0, "x", "holds", "y", "holds"),
 			hangs("y", "z", "holds", "x", "violated"),
 			checked(0),
 			script{output: `{"end":{"error":"cannot be opened"}}` + "\n"},
 		)
-		b := newContractBench(t, always(scriptOK(0)), judge, nil, "a")
+		b := newContractBench(t, always(scriptOK(0)), checks, nil, "a")
 		first := stateOf(t, b.after(time.Minute), "a").Contracts
 		before, _ := json.Marshal(first)
 		b.after(time.Hour)
@@ -361,8 +361,8 @@ func TestVanishedInContracts(t *testing.T) {
 			if stuck {
 				child.unkillable, child.release = true, make(chan struct{})
 			}
-			judge := contractsOnly(checked(0, "x", "holds", "y", "violated"), child, checked(0, "z", "holds"))
-			b := newContractBench(t, always(scriptOK(0)), judge, nil, "a")
+			checks := contractsOnly(checked(0, "x", "holds", "y", "violated"), child, checked(0, "z", "holds"))
+			b := newContractBench(t, always(scriptOK(0)), checks, nil, "a")
 			b.after(time.Hour + 2*time.Second)
 			wantEqual(t, "contract runs", len(b.kids.startsOf(contractsOf("a"))), 2)
 			b.host(nil)
@@ -390,8 +390,8 @@ func TestVanishedInContracts(t *testing.T) {
 
 func TestProbesBetweenChildrenOfContracts(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		judge := func(_ string, done []string, _ int) script { return hangs(fmt.Sprintf("c%d", len(done))) }
-		b := newContractBench(t, always(scriptOK(time.Second)), judge, func(c *Config) { c.Interval = 15 * time.Second }, "a")
+		checks := func(_ string, done []string, _ int) script { return hangs(fmt.Sprintf("c%d", len(done))) }
+		b := newContractBench(t, always(scriptOK(time.Second)), checks, func(c *Config) { c.Interval = 15 * time.Second }, "a")
 		b.after(5 * time.Minute)
 		var want []string
 		for range 5 {
@@ -420,13 +420,13 @@ func TestHungDevicesStarveNoContracts(t *testing.T) {
 				}
 				return scriptHang()
 			}
-			judge := func(device string, done []string, _ int) script {
+			checks := func(device string, done []string, _ int) script {
 				if device == "shaky" && len(done) > 0 {
 					return checked(time.Second, "y", "holds")
 				}
 				return hangs(fmt.Sprintf("c%d", len(done)))
 			}
-			b := newContractBench(t, probe, judge, func(c *Config) {
+			b := newContractBench(t, probe, checks, func(c *Config) {
 				c.Concurrency = 2
 				c.Interval, c.Timeout, c.Backoff = tt.interval, tt.timeout, tt.backoff
 				c.Contract = Schedule{Interval: 12 * time.Hour, Timeout: tt.timeout}
@@ -452,8 +452,8 @@ func TestHungDevicesStarveNoContracts(t *testing.T) {
 // TestStuckDeviceLeavesTheQueue verifies that a device with a stuck child gives up its ticket.
 func TestStuckDeviceLeavesTheQueue(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		// Its first contract run hangs, and while the next child waits for its turn, a run of
-		// the probes cannot be ended.
+		// Its first contract run hangs, and while the next child waits in the queue, a probe
+		// run cannot be killed.
 		stuck := scriptUnkillable()
 		probe := func(device string, n int) script {
 			switch {
@@ -465,10 +465,10 @@ func TestStuckDeviceLeavesTheQueue(t *testing.T) {
 				return scriptOK(100 * time.Millisecond)
 			}
 		}
-		judge := func(device string, done []string, _ int) script {
+		checks := func(device string, done []string, _ int) script {
 			return hangs(fmt.Sprintf("c%d", len(done)))
 		}
-		b := newContractBench(t, probe, judge, func(c *Config) {
+		b := newContractBench(t, probe, checks, func(c *Config) {
 			c.Interval, c.Timeout, c.Backoff = time.Second, time.Minute, time.Minute
 		}, "hung", "stuck")
 		b.after(10 * time.Minute)
@@ -484,7 +484,7 @@ func TestStuckDeviceLeavesTheQueue(t *testing.T) {
 func TestContractsLog(t *testing.T) {
 	rec := golden.Record(t)
 	bubble(t, func(t *testing.T) {
-		judge := contractsOnly(
+		checks := contractsOnly(
 			checked(0, "w", "known violated", "x", "violated", "y", "holds", "z", "skipped:port_down"),
 			checked(0, "w", "known violated", "x", "violated", "y", "holds", "z", "skipped:port_down"),
 			checked(0, "x", "holds", "y", "violated", "z", "holds"),
@@ -496,7 +496,7 @@ func TestContractsLog(t *testing.T) {
 			checked(0, "x", "known violated", "y", "holds", "z", "known holds"),
 			checked(0, "x", "violated", "y", "holds", "z", "known holds"),
 		)
-		b := newContractBench(t, always(scriptOK(0)), judge, func(c *Config) { c.Interval = 24 * time.Hour }, "a")
+		b := newContractBench(t, always(scriptOK(0)), checks, func(c *Config) { c.Interval = 24 * time.Hour }, "a")
 		b.after(time.Minute)
 		said := 0
 		for hour := range 11 {
@@ -527,13 +527,13 @@ func planned(severity state.Severity, names ...string) string {
 // costs only the contracts that need them.
 func TestContractsWithoutCompletions(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		judge := func(_ string, _ []string, n int) script {
+		checks := func(_ string, _ []string, n int) script {
 			if n == 0 {
 				return script{output: planned(state.SeverityInfo, "x", "y") + `{"begin":"ibv_post_send"}` + "\n", takes: -1}
 			}
 			return checked(0, "x", "holds", "y", "skipped:prerequisite_failed")
 		}
-		b := newContractBench(t, always(scriptOK(0)), judge, nil, "a")
+		b := newContractBench(t, always(scriptOK(0)), checks, nil, "a")
 		b.after(30 * time.Second)
 		wantEqual(t, "without", []bool{b.asked(state.KindContract, 0).WithoutCompletions, b.asked(state.KindContract, 1).WithoutCompletions}, []bool{false, true})
 		wantEqual(t, "verdicts", b.verdicts("a"), []string{"x", "holds", "y", "skipped:prerequisite_failed"})
@@ -549,7 +549,7 @@ func TestContractsWithoutCompletions(t *testing.T) {
 // checked.
 func TestContractsThatIsBrokenOff(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		judge := func(_ string, _ []string, n int) script {
+		checks := func(_ string, _ []string, n int) script {
 			switch {
 			case n <= maxContinuations:
 				s := crashes(fmt.Sprintf("c%d", n))
@@ -561,7 +561,7 @@ func TestContractsThatIsBrokenOff(t *testing.T) {
 				return script{output: planned(state.SeverityInfo, "c5", "c6") + `{"begin":"ibv_post_send"}` + "\n", takes: time.Second, exit: exit{signal: syscall.SIGKILL}}
 			}
 		}
-		b := newContractBench(t, always(scriptOK(0)), judge, nil, "a")
+		b := newContractBench(t, always(scriptOK(0)), checks, nil, "a")
 		b.after(time.Minute)
 		want := []string{"c5", "skipped:crashed", "c6", "skipped:crashed"}
 		for i := range maxContinuations + 1 {
@@ -585,13 +585,13 @@ func TestContractsKeepsUndestroyed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		first := crashes("y", "x", "holds")
 		first.output = `{"undestroyed":{"type":"cq","errno":"EBUSY","attempts":5}}` + "\n" + first.output
-		judge := func(_ string, _ []string, n int) script {
+		checks := func(_ string, _ []string, n int) script {
 			if n == 0 {
 				return first
 			}
 			return checked(time.Second, "z", "holds")
 		}
-		b := newContractBench(t, always(scriptOK(0)), judge, func(c *Config) { c.Contract.Interval = 10 * time.Minute }, "a")
+		b := newContractBench(t, always(scriptOK(0)), checks, func(c *Config) { c.Contract.Interval = 10 * time.Minute }, "a")
 		got := stateOf(t, b.after(5*time.Minute), "a").Contracts.Last
 		if got.Outcome != state.OutcomeOK || len(got.Undestroyed) != 1 || got.Undestroyed[0].Type != "cq" {
 			t.Errorf("after both children: %+v", got)

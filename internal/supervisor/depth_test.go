@@ -60,10 +60,10 @@ func (c child) probed(r wire.Request) script {
 
 // newDepthBench returns a bench whose n-th child is as the function says. A full run is due
 // every 5 minutes.
-func newDepthBench(t *testing.T, child func(n int) child, judge ofContracts) *bench {
+func newDepthBench(t *testing.T, child func(n int) child, checks ofContracts) *bench {
 	t.Helper()
 	var b *bench
-	b = benchOf(t, children{judge: judge, next: func(_ string, n int) script {
+	b = benchOf(t, children{checks: checks, next: func(_ string, n int) script {
 		return child(n).probed(b.asked(state.KindProbe, n))
 	}}, func(c *Config) { c.FullInterval, c.Backoff = 5*time.Minute, c.Interval }, "a")
 	return b
@@ -115,8 +115,8 @@ func TestDepths(t *testing.T) {
 	}
 }
 
-// TestFullStands verifies that the results of a full run stay whole over later runs, with
-// what is known of the driver.
+// TestFullStands verifies that the results of a full run stay complete over later runs,
+// with the errata of the driver.
 func TestFullStands(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDepthBench(t, func(n int) child { return child{fails: n == 1, reduced: n == 3, killed: n == 4} }, nil)

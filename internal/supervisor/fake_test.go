@@ -67,7 +67,7 @@ type (
 // and those that read the hardware under allHardware.
 type children struct {
 	next      of
-	judge     ofContracts
+	checks    ofContracts
 	inventory of
 	hardware  ofHardware
 }
@@ -147,7 +147,7 @@ func (f *fakes) launch(c Command, out io.WriteCloser) process {
 	case name == device:
 		p.script = f.next(device, n)
 	default:
-		p.script = f.judge(device, c.Args, n)
+		p.script = f.checks(device, c.Args, n)
 	}
 	go p.run()
 	return p

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzStderr makes sure that whatever a child writes to its standard error, what is
-// kept of it is bounded, is its end, and does not depend on how it arrives.
+// FuzzStderr verifies that of any standard error of a child its end is kept, within bounds, no
+// matter how it arrives.
 func FuzzStderr(f *testing.F) {
 	for _, s := range []string{
 		"", "oh\n", "1\n2\n3\n4\n5", "log\npanic: oh no\n\ngoroutine 1\n", "fatal error: all", "SIGSEGV: segmentation violation\nPC=0x1\n",

@@ -348,7 +348,7 @@ func TestPortExpeditesProbes(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		probe script
-		// silent is true if no event tells of the changes, which come at these times.
+		// silent is true if no event reports the changes, which come at these times.
 		silent  bool
 		changes []time.Duration
 		want    []time.Duration

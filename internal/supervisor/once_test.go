@@ -25,7 +25,7 @@ func (b *bench) once(ctx context.Context) (time.Duration, error) {
 
 func onceOK(takes time.Duration) children {
 	return children{
-		next: always(scriptOK(takes)), judge: contractsOnly(checked(takes, "x", "holds")),
+		next: always(scriptOK(takes)), checks: contractsOnly(checked(takes, "x", "holds")),
 		inventory: always(inventorying(takes, state.Inventory{Index: 1})),
 	}
 }
@@ -65,7 +65,7 @@ func TestOnce(t *testing.T) {
 // TestOnceGoesOn verifies that the inventory comes after all children of the contract run.
 func TestOnceGoesOn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		judge := func(_ string, _ []string, n int) script {
+		checks := func(_ string, _ []string, n int) script {
 			return [...]script{
 				opening(hangs("y", "x", "holds"), 12),
 				opening(crashes("z"), 13),
@@ -75,7 +75,7 @@ func TestOnceGoesOn(t *testing.T) {
 		inventory := always(inventorying(0, state.Inventory{Index: 1, PIDsVisible: true, Leftover: []state.Leftover{
 			{Context: state.Context{Index: 1, ID: 12}, Type: "qp", Objects: 3},
 		}}))
-		b := benchOf(t, children{next: always(opening(scriptOK(0), 11)), judge: judge, inventory: inventory}, nil, "a")
+		b := benchOf(t, children{next: always(opening(scriptOK(0), 11)), checks: checks, inventory: inventory}, nil, "a")
 		if _, err := b.once(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -95,20 +95,20 @@ func TestOnceStuck(t *testing.T) {
 	t.Parallel()
 	ok := onceOK(time.Second)
 	for _, c := range []struct {
-		name                string
-		stuck               func(b *bench, s script)
-		judgings, inventory int
-		took                time.Duration
-		kind                state.Kind
+		name                    string
+		stuck                   func(b *bench, s script)
+		contractRuns, inventory int
+		took                    time.Duration
+		kind                    state.Kind
 	}{
 		// 10 or 20 seconds until it is killed, 2.5 seconds of grace, and what else is done.
 		{"probes", func(b *bench, s script) { b.kids.next = onlyOn("bad", s, ok.next) }, 0, 1, 13500 * time.Millisecond, state.KindProbe},
 		{"contracts", func(b *bench, s script) {
-			b.kids.judge = func(device string, checked []string, n int) script {
+			b.kids.checks = func(device string, checked []string, n int) script {
 				if device == "bad" {
 					return s
 				}
-				return ok.judge(device, checked, n)
+				return ok.checks(device, checked, n)
 			}
 		}, 1, 1, 24500 * time.Millisecond, state.KindProbe},
 		{"inventory", func(b *bench, s script) { b.kids.inventory = onlyOn("bad", s, ok.inventory) }, 1, 1, 14500 * time.Millisecond, state.KindInventory},
@@ -121,7 +121,7 @@ func TestOnceStuck(t *testing.T) {
 			if err != nil || took != c.took {
 				t.Errorf("it took %v and ended with %v, want %v", took, err, c.took)
 			}
-			wantEqual(t, "contract runs", len(b.kids.startsOf(contractsOf("bad"))), c.judgings)
+			wantEqual(t, "contract runs", len(b.kids.startsOf(contractsOf("bad"))), c.contractRuns)
 			wantEqual(t, "inventory", len(b.kids.startsOf(inventoryOf("bad"))), c.inventory)
 			dev := stateOf(t, b.Snapshot(), "bad")
 			stuck := dev.Stuck
@@ -221,7 +221,7 @@ func TestOnceWithin(t *testing.T) {
 		name     string
 		within   time.Duration
 		change   func(b *bench)
-		probes   state.Outcome // Empty for none.
+		probes   state.Outcome // Empty if they did not complete.
 		verdicts []string
 		missing  []state.Kind
 	}{
@@ -229,10 +229,10 @@ func TestOnceWithin(t *testing.T) {
 		{"the probes", 8 * time.Second, func(b *bench) { b.kids.next = always(scriptOK(ever)) }, "", nil, all[:2]},
 		{"probes that hang", 30 * time.Second, func(b *bench) { b.kids.next = always(scriptHang()) }, state.OutcomeTimeout, []string{"x", "holds"}, nil},
 		{"contracts that are not done", 20 * time.Second, func(b *bench) {
-			b.kids.judge = contractsOnly(planning(unending(checked(0, "x", "violated")), "x", "y"))
+			b.kids.checks = contractsOnly(planning(unending(checked(0, "x", "violated")), "x", "y"))
 		}, state.OutcomeOK, []string{"x", "violated", "y", "skipped:budget"}, all[1:2]},
 		{"contracts that hang", 20 * time.Second, func(b *bench) {
-			b.kids.judge = contractsOnly(planning(hangs("y", "x", "holds"), "x", "y", "z"))
+			b.kids.checks = contractsOnly(planning(hangs("y", "x", "holds"), "x", "y", "z"))
 		}, state.OutcomeOK, []string{"x", "holds", "y", "skipped:timeout", "z", "skipped:budget"}, all[1:2]},
 		{"the inventory", 8 * time.Second, func(b *bench) { b.kids.inventory = always(inventorying(ever, state.Inventory{})) }, state.OutcomeOK, []string{"x", "holds"}, all[2:]},
 		{"probes that cannot be killed", 8 * time.Second, func(b *bench) {
@@ -392,7 +392,7 @@ func TestOnceWithinSuspects(t *testing.T) {
 				return scriptHang()
 			}
 			return scriptOK(time.Second)
-		}, judge: func(device string, _ []string, _ int) script {
+		}, checks: func(device string, _ []string, _ int) script {
 			if hanging[device] {
 				return hangs("x")
 			}

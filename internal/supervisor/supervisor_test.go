@@ -66,7 +66,7 @@ func benchOf(t *testing.T, c children, change func(*Config), devices ...string) 
 		b.requests[kind] = append(b.requests[kind], r)
 		return fakeCommand(kind, device, r)
 	}
-	if c.judge != nil {
+	if c.checks != nil {
 		cfg.Contract = Schedule{Interval: time.Hour, Timeout: 20 * time.Second}
 	}
 	if c.inventory != nil {
@@ -226,7 +226,7 @@ func TestRunsFollowInterval(t *testing.T) {
 }
 
 // TestBackoffAndRecovery verifies that pauses grow while a device fails, also if no child starts, that it
-// is warned of once, and that what was known of the device stays known.
+// is warned of once, and that the device information is kept.
 func TestBackoffAndRecovery(t *testing.T) {
 	t.Parallel()
 	f := state.OutcomeFailed
@@ -276,9 +276,9 @@ func TestBackoffAndRecovery(t *testing.T) {
 	}
 }
 
-// TestHungDevicesDelayNobody verifies that devices that hang leave all slots but one to the
+// TestHungDevicesDelayNoOther verifies that devices that hang leave all slots but one to the
 // others.
-func TestHungDevicesDelayNobody(t *testing.T) {
+func TestHungDevicesDelayNoOther(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		hung := []string{"h1", "h2", "h3", "h4", "h5", "h6", "h7", "h8"}
 		b := newBench(t, func(device string, _ int) script {

@@ -15,9 +15,9 @@ func TestNoErrno(t *testing.T) {
 	}
 }
 
-// TestFlushFails: that no work request is flushed is the device's choice where it
-// refuses by an errno that providers use for that, and takes receives. Else something
-// failed, which nothing can be judged without.
+// TestFlushFails verifies that a device may refuse to flush work requests, by an errno that
+// providers use for that, if it takes receives. Any other errno is a failure, and then
+// nothing can be checked.
 func TestFlushFails(t *testing.T) {
 	t.Parallel()
 	const noSends = "{verb: ibv_post_send, when: {states: [ERR]}, errno: EINVAL}"

@@ -7,8 +7,8 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// TestShortClock: a clock that starts again within microseconds breaks nothing, and the
-// evidence says what was not judged.
+// TestShortClock verifies that a clock that wraps within microseconds breaks no contract. The
+// evidence says what was not checked.
 func TestShortClock(t *testing.T) {
 	t.Parallel()
 	const told = "timestamps were not checked"

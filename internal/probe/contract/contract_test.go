@@ -92,7 +92,7 @@ func wantClean(t *testing.T, r state.Run) {
 	}
 	for _, c := range r.Calls {
 		if c.Errno != "" && !c.Expected {
-			t.Errorf("%s failed with %s, and nobody expected it", c.Verb, c.Errno)
+			t.Errorf("%s failed with %s, which was not expected", c.Verb, c.Errno)
 		}
 	}
 }

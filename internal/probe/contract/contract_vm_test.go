@@ -20,9 +20,9 @@ import (
 	"rdma_exporter/verbs/ibverbs"
 )
 
-// TestRealDevices judges every device of the machine, whose names begin with those of
-// their drivers. Which verdict is right is the driver's affair; what is asked here is
-// that each is reached cleanly, and that what is violated is known of the driver.
+// TestRealDevices checks every device of the machine, whose names begin with those of
+// their drivers. Each contract must get a verdict and leave nothing, and each violation
+// must be a known erratum of the driver.
 func TestRealDevices(t *testing.T) {
 	devices, err := os.ReadDir("/sys/class/infiniband")
 	if err != nil || len(devices) == 0 {

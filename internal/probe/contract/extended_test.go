@@ -6,7 +6,7 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// TestReading: of which completions on an extended queue the fields are right.
+// TestReading verifies which completions of an extended queue have correct fields.
 func TestReading(t *testing.T) {
 	t.Parallel()
 	const mask = 1<<8 - 1
@@ -42,7 +42,7 @@ func TestReading(t *testing.T) {
 	// Of no clock that is soon round, and of none.
 	for _, r := range []reading{{number: 5, mask: mask}, {number: 5}} {
 		if !r.inOrder(second(1, 5, 0, mask+1)) || !r.inOrder(second(2, 5, 0, 0)) {
-			t.Errorf("timestamps are judged with mask %#x", r.mask)
+			t.Errorf("timestamps are checked with mask %#x", r.mask)
 		}
 	}
 }

@@ -105,8 +105,8 @@ func TestPresumptionIsKnown(t *testing.T) {
 	}
 }
 
-// TestFactsAreOfContracts: what is known is of a contract that there is, in ways that
-// its check tells apart.
+// TestFactsAreOfContracts verifies that each erratum names a contract, and modes that its check
+// distinguishes.
 func TestFactsAreOfContracts(t *testing.T) {
 	sizes := []string{"max_send_wr", "max_recv_wr", "max_send_sge", "max_recv_sge", "max_inline_data"}
 	ways := map[string][]string{

@@ -20,7 +20,7 @@ func TestResizeNotTried(t *testing.T) {
 	}
 }
 
-// TestResizeSeen: what comes of a resizing is seen whatever the completions are of.
+// TestResizeSeen verifies that the effect of a resize is seen with completions of any kind.
 func TestResizeSeen(t *testing.T) {
 	t.Parallel()
 	const portDown = "    ports:\n      - {number: 1, state: down, link_layer: Ethernet, active_mtu: 1024, gids: []}\n"
@@ -55,7 +55,7 @@ func TestResizeRefusedForAMoment(t *testing.T) {
 	}
 }
 
-// TestBatchLost: completions of which some never come prove nothing of batches.
+// TestBatchLost verifies that a batch with lost completions proves nothing about batches.
 func TestBatchLost(t *testing.T) {
 	t.Parallel()
 	r := checked(t, device(t, "    like: sim_ib0\n    completion_faults: [{fault: lose_completion, path: flush, after: 3}]\n"), allBut("cq_ex_batch_keeps_completions")...)

@@ -13,8 +13,8 @@ import (
 	"rdma_exporter/verbs/simulated"
 )
 
-// TestEvents: what came while the device was open is reported, by type and port, without
-// what the run brings about. That it cannot be had fails nothing.
+// TestEvents verifies that events of an open device are reported, by type and port, except
+// those that the run causes. If they are not available, nothing fails.
 func TestEvents(t *testing.T) {
 	for name, tt := range map[string]struct {
 		yaml string

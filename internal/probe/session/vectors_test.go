@@ -50,7 +50,7 @@ func TestVectorsValidate(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		vectors session.Vectors
-		want    string // empty for none
+		want    string // empty if none
 	}{
 		{session.Vectors{Most: 1}, ""},
 		{session.Vectors{}, "--notification.vectors is 0: use one from 1 to 512"},
