@@ -112,17 +112,11 @@ func testGroups(t *testing.T) []testGroup {
 
 func decode(t *testing.T, path string, into any) {
 	t.Helper()
-	d := yaml.NewDecoder(bytes.NewReader(read(t, path)))
+	d := yaml.NewDecoder(bytes.NewReader(running.Must(os.ReadFile(path))(t)))
 	d.KnownFields(true)
 	if err := d.Decode(into); err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
-}
-
-func read(t *testing.T, path string) []byte {
-	t.Helper()
-	data := running.Must(os.ReadFile(path))(t)
-	return data
 }
 
 // TestPromtool lets promtool check the rules and run their tests.

@@ -11,12 +11,6 @@ import (
 	"rdma_exporter/test/running"
 )
 
-const (
-	metricsFile = "../docs/reference/metrics.md"
-	// processStart is, of the metrics of the process, the one that alerts need.
-	processStart = "process_start_time_seconds"
-)
-
 func parse(t *testing.T, expr string) *promql.Expression {
 	t.Helper()
 	e := running.Must(promql.Parse(expr))(t)
@@ -26,24 +20,8 @@ func parse(t *testing.T, expr string) *promql.Expression {
 // documented returns the labels of each metric in docs/reference/metrics.md, with those of its target.
 func documented(t *testing.T) map[string][]string {
 	t.Helper()
-	row := regexp.MustCompile("(?m)^\\| `(rdma_[a-z0-9_]+)` \\| [^|]*\\| ([a-z]+)[^|]*\\|([^|]*)\\|")
-	name := regexp.MustCompile("`([a-z_]+)`")
-	target := []string{"job", "instance"}
-	all := map[string][]string{"up": target, processStart: target}
-	for _, m := range row.FindAllStringSubmatch(string(read(t, metricsFile)), -1) {
-		labels := slices.Clone(target)
-		for _, l := range name.FindAllStringSubmatch(m[3], -1) {
-			labels = append(labels, l[1])
-		}
-		all[m[1]] = labels
-		if m[2] == "histogram" || m[2] == "summary" {
-			all[m[1]+"_sum"], all[m[1]+"_count"] = labels, labels
-			all[m[1]+"_bucket"] = append(slices.Clone(labels), "le")
-		}
-	}
-	if len(all) < 50 {
-		t.Fatalf("%s has %d metrics only: its form has changed", metricsFile, len(all))
-	}
+	all, _ := promql.Documented(t, "../docs/reference/metrics.md")
+	all["up"], all["process_start_time_seconds"] = []string{"job", "instance"}, []string{"job", "instance"}
 	return all
 }
 

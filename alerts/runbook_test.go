@@ -1,10 +1,13 @@
 package alerts_test
 
 import (
+	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"rdma_exporter/test/running"
 )
 
 const runbookFile = "../docs/alerts.md"
@@ -13,7 +16,7 @@ const runbookFile = "../docs/alerts.md"
 // do, and that each section has an alert.
 func TestRunbook(t *testing.T) {
 	sections := make(map[string]string)
-	for _, s := range strings.Split(string(read(t, runbookFile)), "\n## ")[1:] {
+	for _, s := range strings.Split(string(running.Must(os.ReadFile(runbookFile))(t)), "\n## ")[1:] {
 		title, text, _ := strings.Cut(s, "\n")
 		if strings.HasPrefix(title, "RDMA") {
 			sections[title] = text
@@ -39,7 +42,7 @@ func TestRunbook(t *testing.T) {
 
 // TestRunbookNames verifies that the alerts, metrics and flags in the runbook exist. test/docs checks the links.
 func TestRunbookNames(t *testing.T) {
-	text := string(read(t, runbookFile))
+	text := string(running.Must(os.ReadFile(runbookFile))(t))
 	known := make(map[string]bool)
 	for _, r := range append(rules(t, recordingFile), rules(t, alertsFile)...) {
 		known[r.Record+r.Alert] = true
@@ -60,7 +63,7 @@ func TestRunbookNames(t *testing.T) {
 		}
 	}
 	flag := regexp.MustCompile(`--[a-z]+\.[a-z-]+`)
-	flags := flag.FindAllString(string(read(t, "../docs/reference/configuration.md")), -1)
+	flags := flag.FindAllString(string(running.Must(os.ReadFile("../docs/reference/configuration.md"))(t)), -1)
 	for _, name := range flag.FindAllString(text, -1) {
 		if !slices.Contains(flags, name) {
 			t.Errorf("%s: there is no flag %s", runbookFile, name)

@@ -172,7 +172,7 @@ func (c *checker) head() {
 func (c *checker) keeps(l link) {
 	i := slices.IndexFunc(c.all, func(d board) bool { return d.UID == uidOf(l.URL) })
 	if i < 0 {
-		return // told by link
+		return // link reports it
 	}
 	for _, v := range c.all[i].Templating.List {
 		own, ok := c.variables[v.Name]
@@ -497,7 +497,7 @@ func (c *checker) expression(e expression) {
 		}
 	}
 	if contains(e.expr, "3600 *") && slices.ContainsFunc(p.Windows, func(w promql.Window) bool { return w.Function == "rate" }) {
-		problem("tells of an hour by a few minutes")
+		problem("extrapolates a few minutes to an hour")
 	}
 	for _, join := range p.Joins {
 		for _, l := range join {

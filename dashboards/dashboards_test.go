@@ -69,7 +69,7 @@ func TestDocs(t *testing.T) {
 		}
 	}
 	if len(described) < len(want) || !slices.Equal(described[len(described)-len(want):], want) {
-		t.Errorf("docs/dashboards.md tells of the rows %q, there are %q", described, want)
+		t.Errorf("docs/dashboards.md describes the rows %q, want %q", described, want)
 	}
 }
 
@@ -80,11 +80,11 @@ func TestEveryMetricIsShown(t *testing.T) {
 	for _, d := range declared(t) {
 		for _, e := range expressions(d) {
 			for _, s := range parse(e.expr).Selectors {
-				shown[v.base(s.Metric)] = true
+				shown[v.name[s.Metric]] = true
 			}
 		}
 	}
-	for metric := range v.documented {
+	for _, metric := range v.name {
 		if !shown[metric] {
 			t.Errorf("%s is on no dashboard", metric)
 		}
@@ -128,7 +128,7 @@ func TestFaultsAreFound(t *testing.T) {
 		"join across hosts":   {expr(`rdma_port_state_id{` + device + `} * on (device) group_left () rdma_device_completion_vectors{` + device + `}`), "joins without job"},
 		"join of targets":     {expr(`rdma_port_state_id{` + device + `} * on (job, instance, device) group_left () rdma_device_completion_vectors{` + device + `}`), "there may be two series"},
 		"colour of nothing":   {func(d *board) { first(d, "stat").FieldConfig.Defaults.Mappings = nil }, "where nothing is known"},
-		"hour of minutes":     {expr(`3600 * sum(rate(rdma_probe_runs_total{` + device + `}[$__rate_interval]))`), "an hour by a few minutes"},
+		"hour of minutes":     {expr(`3600 * sum(rate(rdma_probe_runs_total{` + device + `}[$__rate_interval]))`), "a few minutes to an hour"},
 		"restart as news": {func(d *board) {
 			d.Annotations.List[1].Expr = `rdma_device_info{` + device + `} unless rdma_device_info{` + device + `} offset $__rate_interval`
 		}, "not known before"},
@@ -151,7 +151,7 @@ func TestFaultsAreFound(t *testing.T) {
 			test.spoil(&d)
 			problems := check(d, all, v)
 			if !slices.ContainsFunc(problems, func(p string) bool { return contains(p, test.want) }) {
-				t.Errorf("no problem tells of %q: %q", test.want, problems)
+				t.Errorf("no problem contains %q: %q", test.want, problems)
 			}
 		})
 	}
