@@ -83,15 +83,6 @@ func read(t *testing.T, name string) string {
 	return string(b)
 }
 
-func output(t *testing.T, name string, args ...string) string {
-	t.Helper()
-	out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
-	}
-	return strings.TrimSpace(string(out))
-}
-
 func TestFilesAndChecksums(t *testing.T) {
 	want := []string{filepath.Base(chart(t)), "SHA256SUMS", "rdma_exporter-" + version(t) + ".linux-amd64.oci.tar"}
 	for arch := range machines {
@@ -178,7 +169,7 @@ func TestTarballs(t *testing.T) {
 			page := filepath.Join(t.TempDir(), "rdma_exporter.1")
 			running.Check(t, os.WriteFile(page, files[folder+"rdma_exporter.1"], 0o644))
 			// Bold letters are struck twice.
-			if said := regexp.MustCompile(".\b").ReplaceAllString(output(t, "mandoc", "-T", "utf8", page), ""); !strings.Contains(said, "probe.interval") {
+			if said := regexp.MustCompile(".\b").ReplaceAllString(running.Command(t, "mandoc", "-T", "utf8", page), ""); !strings.Contains(said, "probe.interval") {
 				t.Errorf("the manual page is\n%s", said)
 			}
 		}
@@ -193,18 +184,18 @@ func TestTarballs(t *testing.T) {
 func TestPackages(t *testing.T) {
 	lists := make(map[string][]string)
 	for arch := range machines {
-		if got := output(t, "dpkg-deb", "--show", "--showformat", "${Package} ${Version} ${Architecture} ${Depends}", deb(t, arch)); !strings.HasPrefix(got, "rdma-exporter "+version(t)+" "+arch+" libc6 (>= 2.") {
+		if got := running.Command(t, "dpkg-deb", "--show", "--showformat", "${Package} ${Version} ${Architecture} ${Depends}", deb(t, arch)); !strings.HasPrefix(got, "rdma-exporter "+version(t)+" "+arch+" libc6 (>= 2.") {
 			t.Errorf("the deb is %s", got)
 		}
-		if got, want := output(t, "rpm", "-qp", "--qf", "%{NAME} %{VERSION} %{ARCH} %{BUILDHOST}", rpm(t, arch)), "rdma-exporter "+version(t)+" "+rpms[arch]+" localhost"; got != want {
+		if got, want := running.Command(t, "rpm", "-qp", "--qf", "%{NAME} %{VERSION} %{ARCH} %{BUILDHOST}", rpm(t, arch)), "rdma-exporter "+version(t)+" "+rpms[arch]+" localhost"; got != want {
 			t.Errorf("the rpm is %q, want %q", got, want)
 		}
-		for line := range strings.Lines(output(t, "dpkg-deb", "--contents", deb(t, arch))) {
+		for line := range strings.Lines(running.Command(t, "dpkg-deb", "--contents", deb(t, arch))) {
 			if fields := strings.Fields(line); !strings.HasSuffix(line, "/\n") {
 				lists["deb "+arch] = append(lists["deb "+arch], strings.TrimPrefix(fields[5], "."))
 			}
 		}
-		for line := range strings.Lines(output(t, "rpm", "-qp", "--qf", `[%{FILEMODES:octal} %{FILENAMES}\n]`, rpm(t, arch))) {
+		for line := range strings.Lines(running.Command(t, "rpm", "-qp", "--qf", `[%{FILEMODES:octal} %{FILENAMES}\n]`, rpm(t, arch))) {
 			// All but folders.
 			if mode, name, _ := strings.Cut(strings.TrimSpace(line), " "); !strings.HasPrefix(mode, "4") && !strings.HasPrefix(mode, "04") {
 				lists["rpm "+arch] = append(lists["rpm "+arch], strings.Replace(name, "site-functions", "vendor-completions", 1))
@@ -226,10 +217,10 @@ func TestInstall(t *testing.T) {
 		t.Fatalf("the deb of the version before: %v %v", before, err)
 	}
 	root := filepath.Join(t.TempDir(), "root")
-	output(t, "mmdebstrap", "--quiet", "--variant=minbase", "--include=libibverbs1,ibverbs-providers", suite(t), root)
+	running.Command(t, "mmdebstrap", "--quiet", "--variant=minbase", "--include=libibverbs1,ibverbs-providers", suite(t), root)
 	inside := func(args ...string) string {
 		t.Helper()
-		return output(t, "chroot", append([]string{root, "env", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"}, args...)...)
+		return running.Command(t, "chroot", append([]string{root, "env", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"}, args...)...)
 	}
 	install := func(deb string) string {
 		t.Helper()
@@ -257,9 +248,9 @@ func TestInstall(t *testing.T) {
 		t.Errorf("the program says %q", got)
 	}
 	// Its children find themselves by way of /proc.
-	output(t, "mount", "--bind", "/proc", filepath.Join(root, "proc"))
+	running.Command(t, "mount", "--bind", "/proc", filepath.Join(root, "proc"))
 	said, err := exec.CommandContext(t.Context(), "chroot", root, "/usr/bin/rdma_exporter", "audit", "--provider=simulated", "--brief").CombinedOutput()
-	output(t, "umount", filepath.Join(root, "proc"))
+	running.Command(t, "umount", filepath.Join(root, "proc"))
 	if err != nil || !strings.Contains(string(said), "Verdict: OK") {
 		t.Errorf("the audit of simulated devices: %v\n%s", err, said)
 	}
@@ -304,9 +295,9 @@ func suite(t *testing.T) string {
 func TestArm64(t *testing.T) {
 	emulator := setting(t, "RDMA_EMULATOR")
 	root := filepath.Join(t.TempDir(), "root")
-	output(t, "cp", "-a", setting(t, "RDMA_SYSROOT"), root)
-	output(t, "dpkg-deb", "--extract", deb(t, "arm64"), root)
-	if got := output(t, filepath.Join(emulator, "usr/bin/qemu-aarch64-static"), "-L", root, filepath.Join(root, "usr/bin/rdma_exporter"), "--version"); !strings.Contains(got, "version "+version(t)) || !strings.Contains(got, "linux/arm64") {
+	running.Command(t, "cp", "-a", setting(t, "RDMA_SYSROOT"), root)
+	running.Command(t, "dpkg-deb", "--extract", deb(t, "arm64"), root)
+	if got := running.Command(t, filepath.Join(emulator, "usr/bin/qemu-aarch64-static"), "-L", root, filepath.Join(root, "usr/bin/rdma_exporter"), "--version"); !strings.Contains(got, "version "+version(t)) || !strings.Contains(got, "linux/arm64") {
 		t.Errorf("it says %q", got)
 	} else {
 		t.Log(got)
@@ -336,7 +327,7 @@ func TestChart(t *testing.T) {
 			t.Errorf("it lacks %s", name)
 		}
 	}
-	if said := output(t, setting(t, "RDMA_HELM"), "template", "r", chart(t), "--set", "prometheusRule.enabled=true", "--kube-version", "1.30.0"); !strings.Contains(said, "image: rdma_exporter:"+version(t)) && !strings.Contains(said, `image: "rdma_exporter:`+version(t)) {
+	if said := running.Command(t, setting(t, "RDMA_HELM"), "template", "r", chart(t), "--set", "prometheusRule.enabled=true", "--kube-version", "1.30.0"); !strings.Contains(said, "image: rdma_exporter:"+version(t)) && !strings.Contains(said, `image: "rdma_exporter:`+version(t)) {
 		t.Errorf("its image is not of version %s:\n%s", version(t), said)
 	}
 }

@@ -1,6 +1,10 @@
 package running
 
-import "testing"
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
 
 // Check ends the test if there is an error.
 func Check(t testing.TB, err error) {
@@ -19,4 +23,14 @@ func Must[T any](value T, err error) func(testing.TB) T {
 		Check(t, err)
 		return value
 	}
+}
+
+// Command runs a command, which must succeed, and returns what it prints, without white space around it.
+func Command(t testing.TB, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
 }

@@ -26,7 +26,7 @@ func climber(t *testing.T) string {
 	t.Helper()
 	source := running.Must(filepath.Abs("../yardstick/climb.c"))(t)
 	program := filepath.Join(t.TempDir(), "climb")
-	output(t, "cc", "-O2", "-o", program, source, "-libverbs")
+	running.Command(t, "cc", "-O2", "-o", program, source, "-libverbs")
 	return program
 }
 
@@ -35,7 +35,7 @@ func climber(t *testing.T) string {
 func climbed(t *testing.T, wrap []string, program, device, typ string, seconds int) (objects int64, errno syscall.Errno) {
 	t.Helper()
 	args := append(append([]string{}, wrap...), program, device, typ, strconv.Itoa(seconds))
-	if _, err := fmt.Sscan(output(t, args[0], args[1:]...), &objects, &errno); err != nil {
+	if _, err := fmt.Sscan(running.Command(t, args[0], args[1:]...), &objects, &errno); err != nil {
 		t.Fatal(err)
 	}
 	return objects, errno
@@ -77,7 +77,7 @@ func setting(t *testing.T, path, value string) {
 // heldCount is how many objects of a type the kernel counts on a device.
 func heldCount(t *testing.T, device, typ string) int {
 	t.Helper()
-	fields := strings.Fields(output(t, "rdma", "resource", "show", device))
+	fields := strings.Fields(running.Command(t, "rdma", "resource", "show", device))
 	for i, f := range fields[:len(fields)-1] {
 		if f == typ {
 			n := running.Must(strconv.Atoi(fields[i+1]))(t)

@@ -23,7 +23,7 @@ func violations(t testing.TB) string {
 	t.Helper()
 	source := running.Must(filepath.Abs("../yardstick/violations.c"))(t)
 	program := filepath.Join(t.TempDir(), "violations")
-	output(t, "cc", "-o", program, source, "-libverbs")
+	running.Command(t, "cc", "-o", program, source, "-libverbs")
 	return program
 }
 
@@ -31,7 +31,7 @@ func violations(t testing.TB) string {
 func seenBy(t testing.TB, program, device string) []string {
 	t.Helper()
 	var names []string
-	for line := range strings.Lines(output(t, program, device)) {
+	for line := range strings.Lines(running.Command(t, program, device)) {
 		name, what, found := strings.Cut(line, ":")
 		if !found {
 			t.Fatalf("%s: %q", program, line)

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"slices"
 	"testing"
+
+	"rdma_exporter/test/running"
 )
 
 // TestFlaps: a port whose network device flaps between two scrapes has changed as often, each
@@ -17,12 +19,12 @@ func TestFlaps(t *testing.T) { flapsOf(t, "rxe") }
 func flapsOf(t *testing.T, driver string) {
 	t.Helper()
 	const flaps = 20
-	output(t, "ip", "link", "add", "flapping", "type", "veth", "peer", "name", "flappingpeer")
+	running.Command(t, "ip", "link", "add", "flapping", "type", "veth", "peer", "name", "flappingpeer")
 	t.Cleanup(func() { _ = exec.Command("ip", "link", "del", "flapping").Run() })
-	output(t, "ip", "link", "set", "flappingpeer", "up")
-	output(t, "ip", "link", "set", "flapping", "up")
-	output(t, "rdma", "link", "add", "flaps", "type", driver, "netdev", "flapping")
-	t.Cleanup(func() { output(t, "rdma", "link", "del", "flaps") })
+	running.Command(t, "ip", "link", "set", "flappingpeer", "up")
+	running.Command(t, "ip", "link", "set", "flapping", "up")
+	running.Command(t, "rdma", "link", "add", "flaps", "type", driver, "netdev", "flapping")
+	t.Cleanup(func() { running.Command(t, "rdma", "link", "del", "flaps") })
 	o := options{flags: []string{"--state.dir=" + t.TempDir(), "--device.include=flaps", "--hardware.interval=1s", "--probe.interval=1h"}}
 	e := start(t, o)
 
@@ -50,17 +52,17 @@ func flapsOf(t *testing.T, driver string) {
 	}
 	changed("nothing has changed", 0, 0)
 	for range flaps {
-		output(t, "ip", "link", "set", "flapping", "down")
-		output(t, "ip", "link", "set", "flapping", "up")
+		running.Command(t, "ip", "link", "set", "flapping", "down")
+		running.Command(t, "ip", "link", "set", "flapping", "up")
 	}
 	changed("it was set down and up", flaps, flaps)
 	batch(t, slices.Repeat([]string{"link set flappingpeer down", "link set flappingpeer up"}, flaps)...)
 	changed("its carrier went and came at once", 2*flaps, 2*flaps)
-	output(t, "ip", "link", "set", "flapping", "down")
+	running.Command(t, "ip", "link", "set", "flapping", "down")
 	changed("it is down", 2*flaps+1, 2*flaps)
 	e.terminate()
 
-	output(t, "ip", "link", "set", "flapping", "up")
+	running.Command(t, "ip", "link", "set", "flapping", "up")
 	e = start(t, o)
 	changed("it came up while nobody looked", 2*flaps+1, 2*flaps+1)
 	e.terminate()

@@ -18,21 +18,10 @@ import (
 	"rdma_exporter/test/running"
 )
 
-// output runs a command of the machine, which must succeed, and returns what it
-// prints.
-func output(t testing.TB, name string, args ...string) string {
-	t.Helper()
-	out, err := exec.Command(name, args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
-	}
-	return string(out)
-}
-
 // kernel tells whether the machine's kernel is of a version such as 6.1.
 func kernel(t testing.TB, version string) bool {
 	t.Helper()
-	release := strings.TrimSpace(output(t, "uname", "-r"))
+	release := running.Command(t, "uname", "-r")
 	t.Logf("kernel %s", release)
 	return strings.HasPrefix(release, version+".")
 }

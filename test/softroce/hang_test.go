@@ -191,7 +191,7 @@ func TestExporterIsKilled(t *testing.T) {
 // isKilled tells whether SIGKILL is pending for a process.
 func isKilled(t *testing.T, pid int) bool {
 	t.Helper()
-	for line := range strings.Lines(output(t, "cat", fmt.Sprintf("/proc/%d/status", pid))) {
+	for line := range strings.Lines(running.Command(t, "cat", fmt.Sprintf("/proc/%d/status", pid))) {
 		key, value, _ := strings.Cut(line, ":")
 		if key != "SigPnd" && key != "ShdPnd" {
 			continue

@@ -9,6 +9,7 @@ import (
 
 	"rdma_exporter/internal/hardware"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/test/running"
 )
 
 // TestReadsHardware holds what is read of a device beside what rdma(8) and the standard
@@ -45,7 +46,7 @@ func TestReadsHardware(t *testing.T) {
 func asRDMA(t *testing.T, device string, counters []state.Counter) {
 	t.Helper()
 	var shown []map[string]any
-	if err := json.Unmarshal([]byte(output(t, "rdma", "--json", "statistic", "show", "link", device+"/1")), &shown); err != nil || len(shown) != 1 {
+	if err := json.Unmarshal([]byte(running.Command(t, "rdma", "--json", "statistic", "show", "link", device+"/1")), &shown); err != nil || len(shown) != 1 {
 		t.Fatalf("rdma shows %v: %v", shown, err)
 	}
 	delete(shown[0], "ifname")
@@ -74,7 +75,7 @@ func asIP(t *testing.T, p *state.HardwarePort) {
 			} `json:"tx"`
 		} `json:"stats64"`
 	}
-	if err := json.Unmarshal([]byte(output(t, "ip", "-s", "-s", "-j", "link", "show", "dev", p.Netdev)), &shown); err != nil || len(shown) != 1 {
+	if err := json.Unmarshal([]byte(running.Command(t, "ip", "-s", "-s", "-j", "link", "show", "dev", p.Netdev)), &shown); err != nil || len(shown) != 1 {
 		t.Fatalf("ip shows %v: %v", shown, err)
 	}
 	ip := shown[0]

@@ -66,7 +66,7 @@ func table(t testing.TB) []tracked {
 	var all []tracked
 	for _, typ := range resourceTypes() {
 		var objects []tracked
-		if err := json.Unmarshal([]byte(output(t, "rdma", "-j", "resource", "show", typ)), &objects); err != nil {
+		if err := json.Unmarshal([]byte(running.Command(t, "rdma", "-j", "resource", "show", typ)), &objects); err != nil {
 			t.Fatalf("rdma -j resource show %s: %v", typ, err)
 		}
 		for _, o := range objects {
@@ -198,7 +198,7 @@ func TestInventory(t *testing.T) {
 	server := background(t, "nice", send...)
 	await(t, "ib_send_lat to listen", func() bool {
 		const port, listening = ":48A8 ", " 0A " // 18600
-		return slices.ContainsFunc(strings.Split(output(t, "cat", "/proc/net/tcp", "/proc/net/tcp6"), "\n"), func(line string) bool {
+		return slices.ContainsFunc(strings.Split(running.Command(t, "cat", "/proc/net/tcp", "/proc/net/tcp6"), "\n"), func(line string) bool {
 			return strings.Contains(line, port) && strings.Contains(line, listening)
 		})
 	})
@@ -290,7 +290,7 @@ func TestInventoryLeavesOutTheExporter(t *testing.T) {
 // status returns a size from /proc/PID/status, in KiB.
 func status(t testing.TB, pid int, field string) float64 {
 	t.Helper()
-	for line := range strings.Lines(output(t, "cat", fmt.Sprintf("/proc/%d/status", pid))) {
+	for line := range strings.Lines(running.Command(t, "cat", fmt.Sprintf("/proc/%d/status", pid))) {
 		if value, ok := strings.CutPrefix(line, field+":"); ok {
 			n, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 64)
 			if err != nil {
@@ -314,8 +314,8 @@ func cgroupRoot(t *testing.T) string {
 	t.Helper()
 	const root = "/sys/fs/cgroup"
 	if _, err := os.Stat(filepath.Join(root, "cgroup.controllers")); err != nil {
-		output(t, "mount", "-t", "cgroup2", "none", root)
-		t.Cleanup(func() { output(t, "umount", root) })
+		running.Command(t, "mount", "-t", "cgroup2", "none", root)
+		t.Cleanup(func() { running.Command(t, "umount", root) })
 	}
 	return root
 }
@@ -383,7 +383,7 @@ func TestInventoryContainer(t *testing.T) {
 	owner := []string{"container_id", containerID, "pod_uid", podUID}
 	m.is(t, 50, "rdma_resource_owner_objects", append([]string{"device", active, "type", "qp", "pid", strconv.Itoa(pid), "comm", "holder"}, owner...)...)
 	current := make(map[string]float64)
-	for line := range strings.Lines(output(t, "cat", filepath.Join(path, "rdma.current"))) {
+	for line := range strings.Lines(running.Command(t, "cat", filepath.Join(path, "rdma.current"))) {
 		for _, field := range strings.Fields(line) {
 			if name, value, ok := strings.Cut(field, "="); ok && strings.HasPrefix(line, active+" ") {
 				current[name], _ = strconv.ParseFloat(value, 64)

@@ -38,9 +38,9 @@ type linkEvent struct {
 // the end of the device. An event counts for a change only if the device has the state that the
 // change made.
 func TestLinkWatch(t *testing.T) {
-	output(t, "ip", "link", "add", "flap0", "type", "veth", "peer", "name", "flap0peer")
+	running.Command(t, "ip", "link", "add", "flap0", "type", "veth", "peer", "name", "flap0peer")
 	t.Cleanup(func() { _ = exec.Command("ip", "link", "del", "flap0").Run() })
-	output(t, "ip", "link", "set", "flap0peer", "up")
+	running.Command(t, "ip", "link", "set", "flap0peer", "up")
 	flapped := running.Must(net.InterfaceByName("flap0"))(t)
 	events := make(map[linkEvent]int)
 	var mu, pause sync.Mutex
@@ -88,7 +88,7 @@ func TestLinkWatch(t *testing.T) {
 			change()
 		}
 	}
-	set := func(state string) func() { return func() { output(t, "ip", "link", "set", "flap0", state) } }
+	set := func(state string) func() { return func() { running.Command(t, "ip", "link", "set", "flap0", state) } }
 	await(linkEvent{flapped.Index, "up"}, func() { set("down")(); set("up")() })
 	for range 20 {
 		await(linkEvent{flapped.Index, "down"}, set("down"))

@@ -327,13 +327,13 @@ const waitingGates = 3
 func link(t *testing.T, i int) string {
 	t.Helper()
 	device, netdev := fmt.Sprintf("rxe%d", 10+i), fmt.Sprintf("gate%d", i)
-	output(t, "ip", "link", "add", netdev, "type", "veth", "peer", "name", netdev+"peer")
-	t.Cleanup(func() { output(t, "ip", "link", "del", netdev) })
-	output(t, "ip", "addr", "add", fmt.Sprintf("10.78.%d.1/24", i), "dev", netdev)
-	output(t, "ip", "link", "set", netdev+"peer", "up")
-	output(t, "ip", "link", "set", netdev, "up")
-	output(t, "rdma", "link", "add", device, "type", "rxe", "netdev", netdev)
-	t.Cleanup(func() { output(t, "rdma", "link", "del", device) })
+	running.Command(t, "ip", "link", "add", netdev, "type", "veth", "peer", "name", netdev+"peer")
+	t.Cleanup(func() { running.Command(t, "ip", "link", "del", netdev) })
+	running.Command(t, "ip", "addr", "add", fmt.Sprintf("10.78.%d.1/24", i), "dev", netdev)
+	running.Command(t, "ip", "link", "set", netdev+"peer", "up")
+	running.Command(t, "ip", "link", "set", netdev, "up")
+	running.Command(t, "rdma", "link", "add", device, "type", "rxe", "netdev", netdev)
+	t.Cleanup(func() { running.Command(t, "rdma", "link", "del", device) })
 	awaitPort(t, device)
 	return device
 }

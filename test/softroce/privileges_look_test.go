@@ -134,7 +134,7 @@ func exporterBelow(pid int) int {
 func rightsOf(t *testing.T, pid int) rights {
 	t.Helper()
 	var r rights
-	for line := range strings.Lines(output(t, "cat", fmt.Sprintf("/proc/%d/status", pid))) {
+	for line := range strings.Lines(running.Command(t, "cat", fmt.Sprintf("/proc/%d/status", pid))) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":\t")
 		var err error
 		switch name {
@@ -149,7 +149,7 @@ func rightsOf(t *testing.T, pid int) rights {
 			t.Fatalf("process %d: %q: %v", pid, line, err)
 		}
 	}
-	for line := range strings.Lines(output(t, "cat", fmt.Sprintf("/proc/%d/limits", pid))) {
+	for line := range strings.Lines(running.Command(t, "cat", fmt.Sprintf("/proc/%d/limits", pid))) {
 		value, ok := strings.CutPrefix(line, "Max locked memory")
 		if !ok {
 			continue

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"rdma_exporter/test/running"
 )
 
 // Numbers of capabilities, as in <linux/capability.h>.
@@ -138,8 +140,8 @@ func newPrivilegedHost(t *testing.T) *privilegedHost {
 	before := resources(t)
 	t.Cleanup(func() { awaitResources(t, before) })
 	h := &privilegedHost{exporter: publicBinary(t), cgroups: cgroupRoot(t), devices: t.TempDir(), ready: t.TempDir()}
-	output(t, "mount", "-t", "cgroup", "-o", "devices", "none", h.devices)
-	t.Cleanup(func() { output(t, "umount", h.devices) })
+	running.Command(t, "mount", "-t", "cgroup", "-o", "devices", "none", h.devices)
+	t.Cleanup(func() { running.Command(t, "umount", h.devices) })
 
 	// Sizes that cost little, since only what may be done is tried.
 	h.config = filepath.Join(filepath.Dir(h.exporter), "config.yml")

@@ -49,9 +49,9 @@ func TestPrivileges(t *testing.T) {
 		keepDevices(t)
 		// No device can be moved, since the driver cannot take contexts away from their
 		// programs.
-		output(t, "ip", "netns", "add", "elsewhere")
+		running.Command(t, "ip", "netns", "add", "elsewhere")
 		out, err := exec.Command("rdma", "dev", "set", active, "netns", "elsewhere").CombinedOutput()
-		output(t, "ip", "netns", "del", "elsewhere")
+		running.Command(t, "ip", "netns", "del", "elsewhere")
 		if err == nil || !strings.Contains(string(out), "Operation not supported") {
 			t.Errorf("rdma dev set netns: %v, %s", err, out)
 		}

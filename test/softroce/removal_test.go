@@ -42,7 +42,7 @@ func remove(t *testing.T) time.Duration {
 func lastWords(t testing.TB) string {
 	t.Helper()
 	const lines = 60
-	all := strings.SplitAfter(output(t, "dmesg"), "\n")
+	all := strings.SplitAfter(running.Command(t, "dmesg"), "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "")
 }
 
@@ -51,7 +51,7 @@ func lastWords(t testing.TB) string {
 func add(t *testing.T) {
 	t.Helper()
 	if _, err := os.Stat(devicePath(active)); err != nil {
-		output(t, "rdma", "link", "add", active, "type", "rxe", "netdev", activeNetdev)
+		running.Command(t, "rdma", "link", "add", active, "type", "rxe", "netdev", activeNetdev)
 	}
 	awaitPort(t, active)
 }

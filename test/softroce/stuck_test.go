@@ -24,8 +24,8 @@ type freezer struct {
 func newFreezer(t *testing.T) *freezer {
 	t.Helper()
 	root := t.TempDir()
-	output(t, "mount", "-t", "cgroup", "-o", "freezer", "none", root)
-	t.Cleanup(func() { output(t, "umount", root) })
+	running.Command(t, "mount", "-t", "cgroup", "-o", "freezer", "none", root)
+	t.Cleanup(func() { running.Command(t, "umount", root) })
 	f := &freezer{t: t, group: filepath.Join(root, "frozen")}
 	running.Check(t, os.Mkdir(f.group, 0o755))
 	t.Cleanup(func() {

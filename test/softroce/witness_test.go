@@ -18,7 +18,7 @@ type devinfo map[string]string
 func askDevinfo(t *testing.T, device string) devinfo {
 	t.Helper()
 	info := make(devinfo)
-	for line := range strings.Lines(output(t, "ibv_devinfo", "-v", "-d", device)) {
+	for line := range strings.Lines(running.Command(t, "ibv_devinfo", "-v", "-d", device)) {
 		key, value, ok := strings.Cut(strings.TrimSpace(line), ":")
 		if _, twice := info[key]; !ok || twice {
 			continue

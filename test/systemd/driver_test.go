@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/running"
 )
 
 // curl asks a server for a page, and gives it 5 seconds to answer.
@@ -32,7 +34,7 @@ func curl(url string) (string, error) {
 // The service may be started before the driver is there: at boot, say.
 func TestDriverLoadedLater(t *testing.T) {
 	for _, device := range []string{active, down} {
-		run(t, "rdma", "link", "del", device)
+		running.Command(t, "rdma", "link", "del", device)
 	}
 	// A device that was deleted may be in use for a moment.
 	await(t, "the driver to be unloaded", func() bool {
@@ -48,8 +50,8 @@ func TestDriverLoadedLater(t *testing.T) {
 	configure(t, quick)
 	start(t, service)
 	await(t, "the exporter to serve", func() bool { return len(scrape(t)) > 0 })
-	run(t, "modprobe", "-a", "rdma_rxe", "ib_uverbs")
-	run(t, "rdma", "link", "add", active, "type", "rxe", "netdev", "veth0")
-	run(t, "rdma", "link", "add", down, "type", "rxe", "netdev", "veth2")
+	running.Command(t, "modprobe", "-a", "rdma_rxe", "ib_uverbs")
+	running.Command(t, "rdma", "link", "add", active, "type", "rxe", "netdev", "veth0")
+	running.Command(t, "rdma", "link", "add", down, "type", "rxe", "netdev", "veth2")
 	done(t, active).ok(t, active)
 }

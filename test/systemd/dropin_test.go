@@ -16,11 +16,11 @@ import (
 func TestGroup(t *testing.T) {
 	sysusers := "/etc/sysusers.d/rdma-group.conf"
 	write(t, sysusers, example(t, "rdma-group.conf"))
-	run(t, "systemd-sysusers", sysusers)
+	running.Command(t, "systemd-sysusers", sysusers)
 	write(t, "/etc/udev/rules.d/99-rdma.rules", example(t, "rdma.rules"))
-	gid := strings.Split(run(t, "getent", "group", "rdma"), ":")[2]
+	gid := strings.Split(running.Command(t, "getent", "group", "rdma"), ":")[2]
 	// udev says what it would do, and that is done.
-	said := run(t, "udevadm", "test", "/sys/class/infiniband_verbs/uverbs0")
+	said := running.Command(t, "udevadm", "test", "/sys/class/infiniband_verbs/uverbs0")
 	if !strings.Contains(said, "GROUP "+gid) || !strings.Contains(said, "MODE 0660") {
 		t.Fatalf("no group and mode of the rule:\n%s", said)
 	}
@@ -72,7 +72,7 @@ func TestTLS(t *testing.T) {
 	dir := "/etc/rdma_exporter"
 	running.Check(t, os.MkdirAll(dir, 0o700))
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	run(t, "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30",
+	running.Command(t, "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30",
 		"-subj", "/CN=localhost", "-keyout", dir+"/tls.key", "-out", dir+"/tls.crt")
 	write(t, dir+"/web.yaml", "tls_server_config:\n  cert_file: tls.crt\n  key_file: tls.key\n")
 	for _, name := range []string{"tls.key", "web.yaml"} {
@@ -103,7 +103,7 @@ func TestAddresses(t *testing.T) {
 		t.Errorf("an address that is not allowed was served: %s", out)
 	}
 	dropIn(t, "addresses.conf", strings.Replace(example(t, "addresses.conf"), "192.0.2.0/24", "10.0.2.0/24", 1))
-	run(t, "systemctl", "restart", service)
+	running.Command(t, "systemctl", "restart", service)
 	await(t, "an address that is allowed to be served", func() bool {
 		_, err := curl("http://10.0.2.15:10879/-/healthy")
 		return err == nil

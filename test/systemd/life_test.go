@@ -47,7 +47,7 @@ func TestStop(t *testing.T) {
 	start(t, service)
 	pids := children(t)
 	began := time.Now()
-	run(t, "systemctl", "stop", service)
+	running.Command(t, "systemctl", "stop", service)
 	t.Logf("systemctl stop took %v", time.Since(began).Round(time.Millisecond))
 	// Killed after TimeoutStopSec it would have failed, with the result timeout.
 	for name, want := range map[string]string{"ActiveState": "inactive", "Result": "success", "ExecMainStatus": "0", "MainPID": "0"} {
@@ -82,9 +82,9 @@ func TestReloadAndState(t *testing.T) {
 	start(t, service)
 	first := seen(`accepted="false"`)
 	write(t, file, "accept: [{finding: port_down, reason: not cabled}]")
-	run(t, "systemctl", "reload", service)
+	running.Command(t, "systemctl", "reload", service)
 	seen(`accepted="true"`)
-	run(t, "systemctl", "restart", service)
+	running.Command(t, "systemctl", "restart", service)
 	if again := seen(`accepted="true"`); again != first {
 		t.Errorf("the port is down since %s, before the restart since %s", again, first)
 	}
@@ -98,7 +98,7 @@ func TestKill(t *testing.T) {
 	start(t, service)
 	pids := children(t)
 	main := property(t, "MainPID")
-	run(t, "kill", "-KILL", main)
+	running.Command(t, "kill", "-KILL", main)
 	await(t, "another main process", func() bool {
 		again := property(t, "MainPID")
 		return again != main && again != "0"
@@ -139,7 +139,7 @@ func TestOutOfMemory(t *testing.T) {
 
 func TestSocket(t *testing.T) {
 	configure(t, quick+" --web.systemd-socket")
-	t.Cleanup(func() { run(t, "systemctl", "stop", service) })
+	t.Cleanup(func() { running.Command(t, "systemctl", "stop", service) })
 	start(t, socket)
 	if state := property(t, "ActiveState"); state != "inactive" {
 		t.Fatalf("the service is %s before anybody asked", state)
@@ -151,7 +151,7 @@ func TestSocket(t *testing.T) {
 	}
 	done(t, active).ok(t, active)
 	// While it restarts, requests wait.
-	run(t, "systemctl", "kill", "--signal=KILL", service)
+	running.Command(t, "systemctl", "kill", "--signal=KILL", service)
 	if _, err := get("http://" + address + "/-/healthy"); err != nil {
 		t.Error(err)
 	}

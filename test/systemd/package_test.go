@@ -5,6 +5,8 @@ package systemd
 import (
 	"os"
 	"testing"
+
+	"rdma_exporter/test/running"
 )
 
 // What the package does when it is installed, upgraded and removed, without unpacking
@@ -12,7 +14,7 @@ import (
 func TestPackage(t *testing.T) {
 	script := func(name string, args ...string) {
 		t.Helper()
-		run(t, "sh", append([]string{"../../deploy/packages/" + name}, args...)...)
+		running.Command(t, "sh", append([]string{"../../deploy/packages/" + name}, args...)...)
 	}
 	script("postinstall", "configure", "0.1.0")
 	if state := property(t, "ActiveState"); state != "inactive" {
@@ -20,7 +22,7 @@ func TestPackage(t *testing.T) {
 	}
 	configure(t, quick)
 	start(t, service)
-	run(t, "systemctl", "enable", service)
+	running.Command(t, "systemctl", "enable", service)
 	const enabled = "/etc/systemd/system/multi-user.target.wants/" + service
 	before := property(t, "MainPID")
 	for _, upgrade := range [][]string{{"upgrade", "0.2.0"}, {"1"}} { // of dpkg, of rpm

@@ -44,20 +44,10 @@ const (
 	quick = once + " --notification.samples=0 --contract.interval=0s --device.include=" + active
 )
 
-// run runs a command, which must succeed, and returns what it prints.
-func run(t testing.TB, name string, args ...string) string {
-	t.Helper()
-	out, err := exec.Command(name, args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
-	}
-	return strings.TrimSpace(string(out))
-}
-
 // property is a property of the service, as systemctl show tells it.
 func property(t testing.TB, name string) string {
 	t.Helper()
-	return run(t, "systemctl", "show", "--value", "--property="+name, service)
+	return running.Command(t, "systemctl", "show", "--value", "--property="+name, service)
 }
 
 // configure writes the environment file and a drop-in with settings of the service,
@@ -71,9 +61,9 @@ func configure(t testing.TB, args string, settings ...string) {
 // dropIn adds a file of settings to the service until the end of the test.
 func dropIn(t testing.TB, name, text string) {
 	t.Helper()
-	t.Cleanup(func() { run(t, "systemctl", "daemon-reload") }) // once the file is gone
+	t.Cleanup(func() { running.Command(t, "systemctl", "daemon-reload") }) // once the file is gone
 	write(t, filepath.Join(units, service+".d", name), text)
-	run(t, "systemctl", "daemon-reload")
+	running.Command(t, "systemctl", "daemon-reload")
 }
 
 // example is a drop-in as it was installed.
@@ -105,14 +95,14 @@ func write(t testing.TB, path, text string) {
 // start starts a unit until the end of the test.
 func start(t testing.TB, unit string) {
 	t.Helper()
-	began := run(t, "date", "+%F %T")
+	began := running.Command(t, "date", "+%F %T")
 	t.Cleanup(func() {
-		run(t, "systemctl", "stop", unit)
+		running.Command(t, "systemctl", "stop", unit)
 		if t.Failed() {
-			t.Logf("the journal of %s:\n%s", unit, run(t, "journalctl", "--no-pager", "--since="+began, "--unit="+unit))
+			t.Logf("the journal of %s:\n%s", unit, running.Command(t, "journalctl", "--no-pager", "--since="+began, "--unit="+unit))
 		}
 	})
-	run(t, "systemctl", "start", unit)
+	running.Command(t, "systemctl", "start", unit)
 }
 
 // await waits until a condition holds.
