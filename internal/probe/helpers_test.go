@@ -112,13 +112,8 @@ func failures(p state.Probe) string {
 	return strings.Join(lines, "\n")
 }
 
-// failedSubjects and knownSubjects list subjects.
 func failedSubjects(p state.Probe) string {
 	return join(p.Failures, func(f state.Failure) string { return f.Subject.String() })
-}
-
-func knownSubjects(p state.Probe) string {
-	return join(p.Known, func(k state.KnownShortfall) string { return k.Subject.String() })
 }
 
 // skips lists skips as "loopback port 1: port_down".
