@@ -215,7 +215,7 @@ func (c *checker) link(place, url string) {
 	}
 }
 
-// variablesIn returns the variables in a text, but for those of Grafana itself.
+// variablesIn returns the variables in a text, except those of Grafana itself.
 func variablesIn(text string) []string {
 	var names []string
 	for _, m := range regexp.MustCompile(`\$\{?([a-zA-Z_]\w*)`).FindAllStringSubmatch(text, -1) {

@@ -29,9 +29,9 @@ const (
 	p99Rule    = `instance_device_path:rdma_notification_latency_seconds:p99_rate5m{@device}`
 	ratioRule  = `instance_device_path:rdma_notification_latency_seconds:fleet_ratio_p99_rate5m{@device}`
 	medianRule = `job_model_path:rdma_notification_latency_seconds:median_p99_rate5m{@job}`
-	// findingsRule is of all devices of the jobs: there is none of the chosen ones alone.
+	// findingsRule counts the findings of all devices of the jobs. No rule counts those of the chosen devices alone.
 	findingsRule = `job_finding_severity:rdma_findings:count{@job,severity!="info"}`
-	// troubleRule is how much is wrong with each device with which anything is, and nodeRule the same of nodes.
+	// troubleRule is the weighted sum of the problems of each unhealthy device, nodeRule that of each unhealthy node.
 	troubleRule = `instance_device:rdma_trouble:sum{@device}`
 	nodeRule    = `instance:rdma_trouble:sum{@instance}`
 	downRule    = `instance:rdma_ports_down:count{@instance}`
@@ -39,9 +39,9 @@ const (
 )
 
 const (
-	// stuck is 1 for devices of which a child process hangs.
+	// stuck is 1 for devices whose child process hangs.
 	stuck = `max by (@id) (rdma_probe_stuck{@device} or label_replace(rdma_inventory_stuck{@device}, "verb", "inventory", "", ""))`
-	// least is what is left of the limit of each type of object.
+	// least is the unused part of the limit of each type of object.
 	least = `(1 - ` + used + `)`
 	// runAge is for how long devices had no finished run.
 	runAge = `(time() - ` + lastRun + `)`

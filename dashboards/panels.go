@@ -42,8 +42,8 @@ type query struct {
 	legend string
 }
 
-// quantile returns an expression for a quantile of a histogram. It reads classic and native histograms, whichever
-// Prometheus keeps.
+// quantile returns an expression for a quantile of a histogram. It reads the kind that Prometheus
+// keeps, classic or native.
 func quantile(q, by, metric string) string {
 	return fmt.Sprintf(`(histogram_quantile(%[1]s, sum by (%[2]s, le) (rate(%[3]s_bucket{@device}[$__rate_interval])))`+
 		` or histogram_quantile(%[1]s, sum by (%[2]s) (rate(%[3]s{@device}[$__rate_interval]))))`, q, by, metric)

@@ -150,7 +150,7 @@ func resourceOwners() []dashboard.Panel {
 }
 
 func resourceLeftovers() []dashboard.Panel {
-	// A device of which nothing is left has one line at 0, so that none is told from not known.
+	// A device without leftovers has one line at 0, which distinguishes it from a device without data.
 	left := func(by, metric, known string) string {
 		return fmt.Sprintf("sum by (%s) (%s{@device}) > 0 or 0 * sum by (device) (%s{@device})", by, metric, known)
 	}
@@ -172,9 +172,8 @@ func resourceLeftovers() []dashboard.Panel {
 	}
 }
 
-// lockedUse is which part of its limit the memory has used that each process holds in place: what drivers pinned for
-// it, or what it locked itself, whichever is more. boundUse leaves out those above their limit: it does not bind
-// them.
+// lockedUse is the used part of each process's limit on locked memory: pinned by drivers or locked by itself, the larger
+// of the two. boundUse leaves out processes above their limit, which does not bind them.
 const (
 	lockedUse = `(max without (kind) (rdma_owner_locked_bytes{@instance}) / rdma_owner_locked_limit_bytes{@instance})`
 	boundUse  = `(` + lockedUse + ` <= 1)`

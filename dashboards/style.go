@@ -4,8 +4,8 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
-// Colours that people with any kind of colour vision tell apart (after Okabe and Ito). No state is told by its colour
-// alone: there is a text or a figure with it.
+// Colours that people with any kind of colour vision can distinguish (after Okabe and Ito). Each state has a text or
+// a number as well.
 const (
 	good     = "#0072B2" // blue
 	warning  = "#E69F00" // orange
@@ -59,11 +59,7 @@ func thresholds(first string, steps []step) dashboard.ThresholdsConfig {
 	return t
 }
 
-type text struct {
-	value  string
-	text   string
-	colour string
-}
+type text struct{ value, text, colour string }
 
 func texts(list ...text) []dashboard.ValueMapping {
 	options := make(map[string]dashboard.ValueMappingResult, len(list))
