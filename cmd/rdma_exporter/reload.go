@@ -67,10 +67,12 @@ func (r *reloader) load() error {
 	if err := o.checkTime(); err != nil {
 		return fmt.Errorf("--config.file %s: %w", o.configFile, err)
 	}
-	s, err := o.settings(), error(nil)
-	if s.parsed, err = loadProfile(&o); err != nil {
+	profile, err := loadProfile(&o)
+	if err != nil {
 		return err
 	}
+	s := o.settings()
+	s.parsed = profile
 	c := o.findings
 	c.StaleAfter, c.Once, c.Now = r.findings.StaleAfter, r.findings.Once, r.findings.Now
 	if before := r.children.settings.Swap(&s); !reflect.DeepEqual(before.Probe, o.probe) {
