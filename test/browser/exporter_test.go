@@ -34,7 +34,8 @@ func startExporter(t *testing.T, shows []string, args ...string) (url string) {
 func get(t *testing.T, client *http.Client, url string) string {
 	t.Helper()
 	request := running.Must(http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil))(t)
-	response := running.Must(client.Do(request))(t)
+	response, err := client.Do(request)
+	running.Check(t, err)
 	defer func() { _ = response.Body.Close() }()
 	body := running.Must(io.ReadAll(response.Body))(t)
 	return string(body)

@@ -118,7 +118,8 @@ func TestHarmless(t *testing.T) {
 
 func get(t testing.TB, url string) string {
 	t.Helper()
-	resp := running.Must(http.Get(url))(t)
+	resp, err := http.Get(url)
+	running.Check(t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {
