@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"rdma_exporter/internal/hardware"
 	"rdma_exporter/internal/hardware/counters"
 	simulatedhardware "rdma_exporter/internal/hardware/simulated"
+	"rdma_exporter/internal/inventory"
 	"rdma_exporter/internal/restrack"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
@@ -103,11 +103,9 @@ func readDevice(ctx context.Context, s settings, device string, r *wire.Hardware
 	if conn, err := restrack.Dial(); err == nil {
 		defer func() { _ = conn.Close() }() // Nothing was written.
 		reading.Store(new("the kernel's answer over netlink"))
-		mode, _ = conn.NetnsMode(ctx)   // Older kernels do not report it.
-		devices, _ := conn.Devices(ctx) // sysfs has most of the rest.
-		i := slices.IndexFunc(devices, func(d restrack.Device) bool { return d.Name == device })
-		if i >= 0 {
-			index := devices[i].Index
+		mode, _ = conn.NetnsMode(ctx) // Older kernels do not report it.
+		// Without the kernel's answer, sysfs has most of the rest.
+		if index, err := inventory.Index(ctx, conn, device); err == nil {
 			o.Driver = conn.Driver(ctx, device, index)
 			o.Statistics, o.Netdevs = kernelDevice{conn, index}, kernelDevice{conn, index}
 		}

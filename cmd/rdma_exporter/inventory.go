@@ -99,21 +99,15 @@ func announce(ctx context.Context, s settings, device string, out *wire.Writer) 
 		return
 	}
 	defer func() { _ = tables.Close() }() // Nothing was written.
-	devices, err := tables.Devices(ctx)
+	index, err := inventory.Index(ctx, tables, device)
 	if err != nil {
 		return
 	}
-	for _, d := range devices {
-		if d.Name != device {
-			continue
+	_ = tables.Dump(ctx, index, restrack.CTX, func(o *restrack.Object) error {
+		if o.HasID && own[strconv.FormatUint(uint64(o.Thread), 10)] {
+			_ = out.Send(wire.Line{Context: &state.Context{Index: index, ID: o.ID}})
+			return errFound
 		}
-		_ = tables.Dump(ctx, d.Index, restrack.CTX, func(o *restrack.Object) error {
-			if o.HasID && own[strconv.FormatUint(uint64(o.Thread), 10)] {
-				_ = out.Send(wire.Line{Context: &state.Context{Index: d.Index, ID: o.ID}})
-				return errFound
-			}
-			return nil
-		})
-		return
-	}
+		return nil
+	})
 }

@@ -103,11 +103,7 @@ func clean(s string) string {
 }
 
 func (r *reader) int(path string) (int, bool) {
-	content, err := r.file(path)
-	if err != nil {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(strings.TrimSpace(content), 10, 32)
+	n, err := strconv.ParseInt(r.text(path), 10, 32)
 	return int(n), err == nil
 }
 

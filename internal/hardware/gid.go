@@ -10,24 +10,12 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// Types and families of state.GID.
-const (
-	typeIB     = "ib"
-	typeRoCEv1 = "roce_v1"
-	typeRoCEv2 = "roce_v2"
-	familyIPv4 = "ipv4"
-	familyIPv6 = "ipv6"
-)
-
 func (d *device) gids(p *state.HardwarePort, dir string) {
 	// iWARP has the MAC address there.
 	if strings.HasSuffix(d.text(filepath.Join(d.dir, "node_type")), "RNIC") {
 		return
 	}
-	indices, err := d.numbers(filepath.Join(dir, "gids"))
-	if err != nil {
-		return
-	}
+	indices, _ := d.numbers(filepath.Join(dir, "gids"))
 	for _, i := range indices {
 		if len(p.GIDs) == state.MaxGIDs || i > math.MaxUint16 {
 			return
@@ -37,7 +25,7 @@ func (d *device) gids(p *state.HardwarePort, dir string) {
 			continue
 		}
 		p.GIDs = append(p.GIDs, g)
-		if p.RoCEv2IPv4 == nil && g.Type == typeRoCEv2 && g.Family == familyIPv4 {
+		if p.RoCEv2IPv4 == nil && g.Type == "roce_v2" && g.Family == "ipv4" {
 			p.RoCEv2IPv4 = &i
 		}
 	}
@@ -51,18 +39,18 @@ func (d *device) gid(dir string, index int, linkLayer string) (state.GID, bool) 
 	if err != nil || !ip.Is6() || ip.Zone() != "" || ip.IsUnspecified() {
 		return state.GID{}, false
 	}
-	g := state.GID{Index: index, GID: address, Family: familyIPv6}
+	g := state.GID{Index: index, GID: address, Family: "ipv6"}
 	if ip.Is4In6() {
-		g.Family = familyIPv4
+		g.Family = "ipv4"
 	}
 	// The file of an address that was just removed cannot be read.
 	switch {
 	case d.text(filepath.Join(dir, "gid_attrs/types", name)) == "RoCE v2":
-		g.Type = typeRoCEv2
+		g.Type = "roce_v2"
 	case linkLayer == "Ethernet":
-		g.Type = typeRoCEv1
+		g.Type = "roce_v1"
 	default:
-		g.Type = typeIB
+		g.Type = "ib"
 	}
 	if netdev := d.text(filepath.Join(dir, "gid_attrs/ndevs", name)); isNetdev(netdev) {
 		g.Netdev = netdev

@@ -26,10 +26,7 @@ func (d *device) interrupts() []state.Interrupt {
 	if d.function == "" || d.subfunction {
 		return nil
 	}
-	numbers, err := d.numbers(filepath.Join(d.function, "msi_irqs"))
-	if err != nil {
-		return nil
-	}
+	numbers, _ := d.numbers(filepath.Join(d.function, "msi_irqs")) // Without it there are none.
 	var all []state.Interrupt
 	taken := map[int]bool{}
 	for _, irq := range numbers[:min(len(numbers), maxInterrupts)] {
@@ -64,10 +61,7 @@ func (d *device) action(irq int) string {
 		return name
 	}
 	// The kernel makes a directory for each action, next to the files of the interrupt.
-	names, err := d.list(filepath.Join(d.Procfs, "irq", number), maxEntries)
-	if err != nil {
-		return ""
-	}
+	names, _ := d.list(filepath.Join(d.Procfs, "irq", number), maxEntries)
 	for _, name := range names {
 		if completionVector(name) != none {
 			return clean(name)
@@ -98,10 +92,7 @@ func (d *device) interrupt(i *state.Interrupt, isolated map[int]bool) {
 	if d.Without.InterruptCounts {
 		return
 	}
-	content, err := d.file(filepath.Join(d.Sysfs, "kernel/irq", number, "per_cpu_count"))
-	if err != nil {
-		return
-	}
+	content, _ := d.file(filepath.Join(d.Sysfs, "kernel/irq", number, "per_cpu_count")) // Without it the count is 0.
 	for part := range strings.SplitSeq(strings.TrimSpace(content), ",") {
 		if n, err := strconv.ParseUint(part, 10, 64); err == nil {
 			i.Count += n

@@ -104,10 +104,8 @@ func (d *device) netdev(p *state.HardwarePort, dir string) {
 	if mtu, ok := d.int(filepath.Join(net, "mtu")); ok && mtu > 0 {
 		p.MTU = mtu
 	}
-	if content, err := d.file(filepath.Join(net, "carrier_changes")); err == nil {
-		if n, err := strconv.ParseUint(strings.TrimSpace(content), 10, 64); err == nil {
-			p.CarrierChanges = &n
-		}
+	if n, err := strconv.ParseUint(d.text(filepath.Join(net, "carrier_changes")), 10, 64); err == nil {
+		p.CarrierChanges = &n
 	}
 	if d.text(filepath.Join(net, "bonding/mode")) != "" {
 		p.Bond = p.Netdev
@@ -151,10 +149,7 @@ func (d *device) findNetdev(p *state.HardwarePort, dir string) string {
 	if d.function == "" || d.subfunction {
 		return ""
 	}
-	names, err := d.list(filepath.Join(d.function, "net"), maxEntries)
-	if err != nil {
-		return ""
-	}
+	names, _ := d.list(filepath.Join(d.function, "net"), maxEntries)
 	var found []string
 	for _, name := range names {
 		if !isNetdev(name) {
@@ -210,16 +205,10 @@ func (d *device) temperature(port int) *float64 {
 		return nil
 	}
 	root := filepath.Join(d.function, "hwmon")
-	chips, err := d.list(root, maxChips)
-	if err != nil {
-		return nil
-	}
+	chips, _ := d.list(root, maxChips)
 	inputs := map[string]string{} // by the label of the sensor
 	for _, chip := range chips {
-		names, err := d.list(filepath.Join(root, chip), maxEntries)
-		if err != nil {
-			continue
-		}
+		names, _ := d.list(filepath.Join(root, chip), maxEntries)
 		for _, name := range names {
 			sensor, ok := strings.CutSuffix(name, "_label")
 			if !ok || !strings.HasPrefix(sensor, "temp") || len(inputs) == maxChips {

@@ -4,6 +4,7 @@
 package inventory
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,7 +74,7 @@ func run(all context.Context, o Options) error {
 	asking := time.Now().Add(o.Budget + o.Budget/ownersShare)
 	ctx, cancel := context.WithTimeout(all, o.Budget)
 	defer cancel()
-	index, err := find(ctx, o.Tables, o.Device)
+	index, err := Index(ctx, o.Tables, o.Device)
 	if err != nil {
 		return err
 	}
@@ -122,9 +123,10 @@ func order() []restrack.Type {
 	return []restrack.Type{restrack.CTX, restrack.PD, restrack.CQ, restrack.SRQ, restrack.MR, restrack.CMID, restrack.QP}
 }
 
-func find(ctx context.Context, tables Tables, device string) (uint32, error) {
+// Index returns the kernel's number of a device.
+func Index(ctx context.Context, tables Tables, device string) (uint32, error) {
 	devices, err := tables.Devices(ctx)
-	if err != nil {
+	if err != nil && !errors.Is(err, restrack.ErrInterrupted) { // which returns some of them
 		return 0, fmt.Errorf("list the devices: %w", err)
 	}
 	for _, d := range devices {
@@ -132,7 +134,7 @@ func find(ctx context.Context, tables Tables, device string) (uint32, error) {
 			return d.Index, nil
 		}
 	}
-	return 0, fmt.Errorf("find the device: %w", syscall.ENODEV)
+	return 0, fmt.Errorf("find the device: %w", cmp.Or[error](err, syscall.ENODEV))
 }
 
 // attempts is how often a table is read if reading fails or is interrupted. A queue pair that is

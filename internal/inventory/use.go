@@ -40,7 +40,7 @@ var errUsed = errors.New("used by others")
 // It stops at the first that it finds. The kernel asks the driver about each queue pair that it
 // lists, so the completion queues come first: the kernel itself knows whether queue pairs use them.
 func InUse(ctx context.Context, u Usage) *state.Reduced {
-	index, err := find(ctx, u.Tables, u.Device)
+	index, err := Index(ctx, u.Tables, u.Device)
 	if err != nil {
 		return UsageUnknown(err)
 	}
@@ -79,7 +79,7 @@ func InUse(ctx context.Context, u Usage) *state.Reduced {
 // Count returns the number of objects of a type, as rdma(8) names it, that the kernel counts on a
 // device.
 func Count(ctx context.Context, t Tables, device, objects string) (int64, error) {
-	index, err := find(ctx, t, device)
+	index, err := Index(ctx, t, device)
 	if err != nil {
 		return 0, err
 	}

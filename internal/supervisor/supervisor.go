@@ -31,10 +31,8 @@ type Supervisor struct {
 	// neither delays the other.
 	runs, inventories *limiter
 
-	started atomic.Bool
-	// probesVersion counts the changes of the configuration of the probes.
-	probesVersion atomic.Int64
-	snapshot      atomic.Pointer[state.Snapshot]
+	started  atomic.Bool
+	snapshot atomic.Pointer[state.Snapshot]
 	// linkChanged has a value when a network device of a port has changed.
 	linkChanged chan struct{}
 
@@ -145,10 +143,10 @@ func (s *Supervisor) Run(ctx context.Context) error {
 // ProbesChanged makes a full run due on each device, because the configuration of the probes
 // has changed. It does not block.
 func (s *Supervisor) ProbesChanged() {
-	s.probesVersion.Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, w := range s.workers {
+		w.outdated.Store(true)
 		notify(w.reloaded)
 	}
 }

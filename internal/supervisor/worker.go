@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"rdma_exporter/internal/state"
@@ -28,13 +29,12 @@ type worker struct {
 	contracts *contractRunner
 	inventory *inventoryWorker
 	// facts are what probe runs found out about the device. full is the last full run, as in
-	// the snapshot, and fullOK is true if the last attempt at one was ok.
-	facts  *state.Facts
-	full   *state.Run
-	fullOK bool
-	// version is the version of the probe configuration that the current run uses, and
-	// fullVersion the one of full.
-	version, fullVersion int64
+	// the snapshot, and fullOK is true if the last attempt at one was ok. outdated is true if the
+	// configuration of the probes has changed since the last run was started.
+	facts    *state.Facts
+	full     *state.Run
+	fullOK   bool
+	outdated atomic.Bool
 	// changed is true if the device is not the one that the last contract run checked.
 	changed bool
 	// portChanged and reloaded have a value when a port or the configuration of the probes has
@@ -182,7 +182,7 @@ func (w *worker) task(j *job) task {
 	if j.kind == state.KindContract {
 		r = w.contracts.request()
 	} else {
-		w.version = w.s.probesVersion.Load()
+		w.fullOK = !w.outdated.Swap(false) && w.fullOK
 		r = wire.Request{Facts: w.facts, Short: !w.fullDue()}
 	}
 	return task{device: w.name, kind: j.kind, timeout: j.Timeout, request: r}
@@ -276,13 +276,13 @@ func (w *worker) learn(run *state.Run) {
 	}
 	w.fullOK = run.Outcome == state.OutcomeOK
 	if run.Finished() {
-		w.full, w.fullVersion = run, w.version
+		w.full = run
 	}
 }
 
 // fullDue reports whether the next probe run must be full.
 func (w *worker) fullDue() bool {
-	if w.full == nil || !w.fullOK || w.fullVersion != w.s.probesVersion.Load() {
+	if w.full == nil || !w.fullOK {
 		return true
 	}
 	ports := func(d *state.Device) []state.Port {

@@ -116,7 +116,12 @@ func run(ctx context.Context, o Options, f func(context.Context, *Session) error
 		err = f(ctx, s)
 	}
 	s.reportEvents()
-	err = errors.Join(err, s.dealloc())
+	if left := s.undestroyed; s.pd != nil {
+		// Other objects that are left may use it.
+		if pdErr := s.Destroy("pd", s.pd); pdErr != nil && left == 0 {
+			err = errors.Join(err, fmt.Errorf("protection domain: %w", pdErr))
+		}
+	}
 	// While objects are left, libibverbs must not close the device; the end of the
 	// process will.
 	if s.undestroyed > 0 {
@@ -140,17 +145,6 @@ func (s *Session) PD() (verbs.PD, error) {
 		s.pd = pd
 	}
 	return s.pd, nil
-}
-
-func (s *Session) dealloc() error {
-	if s.pd == nil {
-		return nil
-	}
-	left := s.undestroyed
-	if err := s.Destroy("pd", s.pd); err != nil && left == 0 {
-		return fmt.Errorf("protection domain: %w", err)
-	}
-	return nil // Other objects that are left may use it.
 }
 
 // LastCall returns the last call of a verb.
