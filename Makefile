@@ -119,9 +119,9 @@ machines := test-audits test-systemd test-devices test-preload test-some-adapter
 .PHONY: test-vm
 test-vm: test-tools $(bin)/yardstick $(bin)/holder $(bin)/libfaults.so ## Run the tests on real devices in the VM
 	@test/vm/setup
-# Two at a time: with more, tests of the built exporter run out of patience on two processors.
+# Three at a time: machines have one processor each, and wait a part of the time.
 	@tools/packages $(systemd_packages) $(image_packages) $(if $(beside),$(browser_packages))
-	$(MAKE) --no-print-directory -j 2 --output-sync=target $(wordlist 1,4,$(machines)) $(beside) $(wordlist 5,99,$(machines))
+	$(MAKE) --no-print-directory -j 3 --output-sync=target $(wordlist 1,4,$(machines)) $(beside) $(wordlist 5,99,$(machines))
 
 # Of the test bed, that what fails in it is a failure, and a machine that ends, too.
 .PHONY: test-bed-fails
@@ -346,6 +346,7 @@ lint: $(bin)/golangci-lint $(bin)/gofumpt $(vale) $(actionlint) ## Check style, 
 	go mod tidy -diff
 	$(vale) --output=line README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs
 	tools/phrases --check
+	tools/size --check
 
 .PHONY: size
 size: ## Compare the lines of each room with its bound

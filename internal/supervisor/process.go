@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -17,10 +18,13 @@ import (
 )
 
 const (
-	// readGrace limits how long the pipes of a child are read once it has ended. Usually
-	// that takes as long as this process needs to read them. A process that the child left
-	// behind can hold them open forever.
-	readGrace = 5 * time.Second
+	// stderrGrace limits how long standard error is read once the child has ended. A process
+	// that the child left behind can hold it open forever.
+	stderrGrace = 5 * time.Second
+	// drainStep is how often the pipe of an ended child is looked at, and maxDrained limits how
+	// many bytes are read from it: more than a pipe holds, so the child has not written them.
+	drainStep  = 10 * time.Millisecond
+	maxDrained = 2 << 20
 	// pipeGrace is added to the grace for a kill, since a child is done when its pipes are.
 	pipeGrace = 500 * time.Millisecond
 )
@@ -116,14 +120,12 @@ type execProcess struct {
 func launch(c Command, out io.WriteCloser) process {
 	p := &execProcess{ended: make(chan struct{})}
 	p.cmd = &exec.Cmd{
-		Path:   c.Path,
-		Args:   append([]string{cmp.Or(c.Name, c.Path)}, c.Args...),
-		Env:    c.Env,
-		Stdin:  bytes.NewReader(c.Stdin),
-		Stdout: out,
-		Stderr: &p.tail,
-		// Wait must not wait for what the child left behind.
-		WaitDelay: readGrace,
+		Path:      c.Path,
+		Args:      append([]string{cmp.Or(c.Name, c.Path)}, c.Args...),
+		Env:       c.Env,
+		Stdin:     bytes.NewReader(c.Stdin),
+		Stderr:    &p.tail,
+		WaitDelay: stderrGrace,
 		SysProcAttr: &syscall.SysProcAttr{
 			// A kill takes whatever the child started, too.
 			Setpgid: true,
@@ -141,16 +143,23 @@ func launch(c Command, out io.WriteCloser) process {
 // The kernel kills the child when the thread that forked it ends. A thread of the Go runtime
 // may end at any time, if a goroutine that is locked to it ends. So this goroutine keeps its
 // thread until the child has ended.
-func (p *execProcess) keep(out io.Closer) {
+func (p *execProcess) keep(out io.WriteCloser) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer close(p.ended)
 	defer func() { _ = out.Close() }() // which the reader awaits
 
-	if err := p.cmd.Start(); err != nil {
+	pipe, err := p.start()
+	if err != nil {
 		p.state = exit{err: fmt.Errorf("start the child: %w", err)}
 		return
 	}
+	copied := make(chan struct{})
+	go func() {
+		defer close(copied)
+		_, _ = io.Copy(out, pipe)
+		_ = pipe.file.Close() // so that the child's writes fail
+	}()
 	p.mu.Lock()
 	p.started = true
 	if p.killed {
@@ -166,7 +175,60 @@ func (p *execProcess) keep(out io.Closer) {
 
 	// Its error adds to the state only that pipes had to be closed.
 	_ = p.cmd.Wait()
+	pipe.drain(copied)
 	p.state = exitOf(p.cmd.ProcessState)
+}
+
+// start starts the child, and returns its standard output.
+func (p *execProcess) start() (*output, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = w.Close() }()
+	p.cmd.Stdout = w
+	if err := p.cmd.Start(); err != nil {
+		_ = r.Close()
+		return nil, err
+	}
+	return &output{file: r}, nil
+}
+
+// output is the pipe of a child's standard output.
+type output struct {
+	file *os.File
+	read atomic.Int64
+}
+
+func (o *output) Read(b []byte) (int, error) {
+	n, err := o.file.Read(b)
+	o.read.Add(int64(n))
+	return n, err
+}
+
+// drain waits until all that an ended child wrote was copied, however long a busy host takes for
+// that. It does not wait for what the child left behind, which may hold the pipe open.
+func (o *output) drain(copied <-chan struct{}) {
+	before := o.read.Load()
+	for !within(drainStep, copied) {
+		if o.pending() == 0 || o.read.Load()-before > maxDrained {
+			_ = o.file.Close()
+			<-copied
+			return
+		}
+	}
+}
+
+// pending returns how many bytes can be read from the pipe now.
+func (o *output) pending() (n int) {
+	raw, err := o.file.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
+	}
+	if err != nil {
+		return 0 // It is closed.
+	}
+	return n
 }
 
 // awaitEnd waits until a child has ended, and does not reap it.

@@ -3,7 +3,9 @@ package supervisor
 import (
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // started starts a program and returns it, and all that it writes once it has ended.
@@ -32,6 +34,33 @@ func TestLargeInput(t *testing.T) {
 	p, output := started(t, Command{Path: "/bin/cat", Stdin: []byte(text)})
 	if got := output(); got != text || !p.exit().ok() {
 		t.Errorf("the child was told %d bytes of %d, and ended with %v", len(got), len(text), p.exit())
+	}
+}
+
+// stalledWriter takes what it is given only once it is released.
+type stalledWriter struct {
+	released chan struct{}
+	written  atomic.Int64
+}
+
+func (w *stalledWriter) Write(b []byte) (int, error) {
+	<-w.released
+	w.written.Add(int64(len(b)))
+	return len(b), nil
+}
+
+func (w *stalledWriter) Close() error { return nil }
+
+// TestSlowReader verifies that all that a child wrote is read, also if that takes long after its end.
+func TestSlowReader(t *testing.T) {
+	t.Parallel()
+	const size = 60_000 // It fits into a pipe, and not into one read.
+	w := &stalledWriter{released: make(chan struct{})}
+	time.AfterFunc(stderrGrace+time.Second, func() { close(w.released) })
+	p := launch(Command{Path: "/bin/sh", Args: []string{"-c", "head -c 60000 /dev/zero"}}, w)
+	<-p.done()
+	if n := w.written.Load(); n != size || !p.exit().ok() {
+		t.Errorf("read %d bytes of %d, ended with %v", n, size, p.exit())
 	}
 }
 
