@@ -320,8 +320,11 @@ func preloadFlags(t *testing.T, timeout time.Duration) []string {
 }
 
 // waitingGates is how many exporters have those runs that hang, at the same time: they
-// only wait.
-const waitingGates = 3
+// only wait. patientGates is how many have the others, which wait half of the time.
+const (
+	waitingGates = 3
+	patientGates = 2
+)
 
 // link adds a device like the active one, with the port active, until the test ends.
 func link(t *testing.T, i int) string {
@@ -344,25 +347,31 @@ func link(t *testing.T, i int) string {
 func TestPreload(t *testing.T) {
 	began := time.Now()
 	var devices []string
-	for i := range waitingGates {
+	for i := range patientGates - 1 + waitingGates {
 		devices = append(devices, link(t, i))
 	}
-	// One exporter has all runs that end, and so may be patient. The others give up soon. A
-	// run that is given up before it hangs is repeated.
+	// The first exporters have all runs that end, and so may be patient. The others give up
+	// soon. A run that is given up before it hangs is repeated.
 	timeout := min(max(10*time.Second, 15*runTime(t)), 30*time.Second)
 	gates := []*gate{startGated(t, active, preloadFlags(t, 2*time.Minute)...)}
-	for _, device := range devices {
-		gates = append(gates, startGated(t, device, preloadFlags(t, timeout)...))
+	for i, device := range devices {
+		patience := timeout
+		if i < patientGates-1 {
+			patience = 2 * time.Minute
+		}
+		gates = append(gates, startGated(t, device, preloadFlags(t, patience)...))
 	}
 
 	all := slices.Concat(matrix(), others())
 	shares := make([][]int, len(gates))
-	waiting := 0
+	ending, waiting := 0, 0
 	for i := range all {
-		gate := 0
+		gate := ending % patientGates
 		if all[i].want.outcome == "timeout" {
-			gate = 1 + waiting%waitingGates
+			gate = patientGates + waiting%waitingGates
 			waiting++
+		} else {
+			ending++
 		}
 		shares[gate] = append(shares[gate], i)
 	}
