@@ -358,7 +358,7 @@ fmt: $(bin)/gofumpt ## Format the code
 
 .PHONY: generate
 generate: build $(helm) ## Rewrite what follows from the code: lists in docs/, dashboards, golden files, and the README of the chart
-	$(test_env) go test ./internal/hardware/counters ./internal/health ./collector ./dashboards ./alerts ./internal/probe ./internal/probe/contract ./internal/api ./internal/terminal ./internal/web ./test/adapters/check ./test/e2e ./test/security -update
+	$(test_env) go test ./internal/hardware/counters ./internal/health ./collector ./dashboards ./internal/supervisor ./internal/probe ./internal/probe/contract ./internal/api ./internal/terminal ./internal/web ./test/adapters/check ./test/e2e ./test/security -update
 	cd deploy/check && $(test_env) RDMA_HELM='$(CURDIR)/$(helm)' go test -run '^TestReadme$$' . -update
 
 $(bin)/golangci-lint: Makefile

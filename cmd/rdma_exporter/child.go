@@ -37,6 +37,8 @@ type settings struct {
 	Hardware  hardwareSettings   `json:"hardware"`
 	// When is the value of --probe.when. Empty means always.
 	When string `json:"when,omitempty"`
+	// Audit is true in the command audit.
+	Audit bool `json:"audit,omitempty"`
 }
 
 // runChild is the commands probe, contract, inventory and hardware. Each writes a report to

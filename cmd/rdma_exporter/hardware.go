@@ -32,7 +32,6 @@ type hardwareSettings struct {
 func readHardware(ctx context.Context, o *options, std stdio) error {
 	debug.SetMemoryLimit(childMemory)
 	runtime.UnlockOSThread()
-	giveWay(true)
 	in, err := wire.ReadInput(std.in, o.settings())
 	if err != nil {
 		return err
@@ -40,6 +39,7 @@ func readHardware(ctx context.Context, o *options, std stdio) error {
 	if err := in.Settings.parse(); err != nil {
 		return err
 	}
+	in.Settings.giveWay(true)
 	request, budget := in.Request.Hardware, in.Settings.Hardware.Budget
 	if request == nil {
 		return errors.New("the command hardware is for the exporter itself, which passes it the devices")

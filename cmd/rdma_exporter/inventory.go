@@ -27,12 +27,12 @@ const (
 
 func takeInventory(ctx context.Context, o *options, std stdio) error {
 	debug.SetMemoryLimit(childMemory)
-	giveWay(false)
 	in, err := readInput(o, std.in)
 	if err != nil {
 		return err
 	}
 	s := in.Settings
+	s.giveWay(false)
 	take := inventory.Options{
 		Config: s.Inventory, Device: o.device, Exporter: os.Getppid(), Own: programName,
 		MaxFill: in.Request.MaxFill, LeakCandidates: in.Request.LeakCandidates, Out: wire.NewWriter(std.out),
@@ -59,8 +59,11 @@ func takeInventory(ctx context.Context, o *options, std stdio) error {
 }
 
 // giveWay lowers the priority of this thread, or of all threads of a child, which has its own
-// process group.
-func giveWay(all bool) {
+// process group. In an audit, for which somebody waits, it does not.
+func (s *settings) giveWay(all bool) {
+	if s.Audit {
+		return
+	}
 	which := syscall.PRIO_PROCESS
 	if all && syscall.Getpgrp() == os.Getpid() {
 		which = syscall.PRIO_PGRP
