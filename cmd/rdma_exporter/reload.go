@@ -75,7 +75,7 @@ func (r *reloader) load() error {
 	s.parsed = profile
 	c := o.findings
 	c.StaleAfter, c.Once, c.Now = r.findings.StaleAfter, r.findings.Once, r.findings.Now
-	if before := r.children.settings.Swap(&s); !reflect.DeepEqual(before.Probe, o.probe) {
+	if before := r.children.settings.Swap(&s); !reflect.DeepEqual(before.Probe, s.Probe) {
 		r.probesChanged()
 	}
 	r.evaluator.Configure(c)

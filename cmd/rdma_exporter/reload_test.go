@@ -67,6 +67,31 @@ func TestReload(t *testing.T) {
 	}
 }
 
+// TestReloadOfTheSame: a reload that changes nothing makes no full run due, whatever the timeout,
+// from which some settings follow. One that changes a size does.
+func TestReloadOfTheSame(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	o := newOptions()
+	o.configFile, o.schedule.Timeout = path, 2*time.Minute
+	changes := 0
+	r := &reloader{
+		flags: *o, children: newCommands(o.settings()), findings: health.Config{Now: time.Now},
+		evaluator: health.New(o.findings, health.History{}), probesChanged: func() { changes++ },
+	}
+	for _, step := range []struct {
+		file string
+		want int
+	}{{"", 0}, {"docs_url: https://git.example/", 0}, {"probe: {cq: {medium: {entries: 99}}}", 1}, {"probe: {cq: {medium: {entries: 99}}}", 1}} {
+		if err := os.WriteFile(path, []byte(step.file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.reload(); err != nil || changes != step.want {
+			t.Errorf("%q: %v, %d changes, want %d", step.file, err, changes, step.want)
+		}
+	}
+}
+
 // TestAcceptFile: a file with something to accept is taken, or refused in one line.
 func TestAcceptFile(t *testing.T) {
 	t.Parallel()
