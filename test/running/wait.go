@@ -6,7 +6,7 @@ import (
 )
 
 // Patience is how long a test waits for something that must happen, however busy the machine.
-const Patience = 3 * time.Minute
+const Patience = 6 * time.Minute
 
 // The pause between two checks grows, since checks take CPU time from the processes that the
 // test waits for.
