@@ -169,7 +169,9 @@ func (c *Collector) builders(host *health.Host) []*builder {
 		return all
 	}
 	addExporter(b, host)
-	addHost(b, host)
+	if r := host.Snapshot.Hardware; r != nil {
+		b.gauge("rdma_hardware_duration_seconds", r.Duration.Seconds())
+	}
 	if c.options.Asked != nil {
 		asked := c.options.Asked()
 		addAsked(b, &asked)
@@ -198,7 +200,6 @@ func (c *Collector) device(provider string, s *state.DeviceState, judged *health
 	findings := func() {
 		if judged.Findings != nil && (s.Present || len(judged.Findings) > 0) {
 			addFindings(b, s.Name, judged.Findings)
-			addSince(b, s.Name, judged.Findings)
 		}
 	}
 	if !s.Present {

@@ -87,12 +87,6 @@ func addCounted(b *builder, name, port string, v counters.Value) {
 	}
 }
 
-// addDrop adds the number of decreases of a counter.
-func addDrop(b *builder, name string, d state.CounterDrop) {
-	b.sparse("rdma_port_counter_decreases_total", float64(d.Resets), name, portLabel(d.Port), d.Name, "reset")
-	b.sparse("rdma_port_counter_decreases_total", float64(d.Wraps), name, portLabel(d.Port), d.Name, "wrapped")
-}
-
 // addRawCounters adds counters under their driver's names.
 func addRawCounters(b *builder, name string, r *state.Hardware) {
 	if b.byName["rdma_port_counter_total"].off {

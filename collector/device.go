@@ -47,8 +47,6 @@ func addPorts(b *builder, name string, info *state.Device) {
 		if id := slices.Index(state.PortStates(), p.State); id >= 0 {
 			b.gauge("rdma_port_state_id", float64(id), name, port)
 		}
-		if p.ActiveMTU > 0 {
-			b.gauge("rdma_port_active_mtu_bytes", float64(p.ActiveMTU), name, port)
-		}
+		b.positive("rdma_port_active_mtu_bytes", float64(p.ActiveMTU), name, port)
 	}
 }

@@ -3,7 +3,6 @@ package collector
 import (
 	"strconv"
 
-	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 )
 
@@ -22,12 +21,6 @@ func declareHardware(t *table) {
 		"Duration of the last reading of all devices, from the start of its child process to its end or until it was abandoned.")
 }
 
-func addHost(b *builder, h *health.Host) {
-	if r := h.Snapshot.Hardware; r != nil {
-		b.gauge("rdma_hardware_duration_seconds", r.Duration.Seconds())
-	}
-}
-
 // addHardware adds the hardware of a present device. Long lists come last, so that they are
 // dropped first.
 func addHardware(b *builder, name string, h *state.HardwareState) {
@@ -38,7 +31,9 @@ func addHardware(b *builder, name string, h *state.HardwareState) {
 	b.timestamp("rdma_hardware_timestamp_seconds", h.Read, name)
 	addStateChanges(b, name, h.Links)
 	for _, d := range h.Drops {
-		addDrop(b, name, d)
+		port := portLabel(d.Port)
+		b.sparse("rdma_port_counter_decreases_total", float64(d.Resets), name, port, d.Name, "reset")
+		b.sparse("rdma_port_counter_decreases_total", float64(d.Wraps), name, port, d.Name, "wrapped")
 	}
 	r := h.Latest
 	if r == nil {

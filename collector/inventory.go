@@ -42,40 +42,31 @@ func addInventory(b *builder, name string, r *state.Resources) {
 	}
 }
 
-// addFindings counts the findings of each severity. Alerts need the zeros to see a change.
+// addFindings adds the number of findings of each severity, and since when there are some of each kind. Alerts need
+// the zeros to see a change.
 func addFindings(b *builder, name string, findings []health.Finding) {
-	type key struct {
-		severity health.Severity
-		accepted bool
-	}
-	counts := make(map[key]int)
-	for n := range findings {
-		counts[key{findings[n].Severity, findings[n].Accepted != nil}]++
-	}
-	for _, severity := range health.Severities() {
-		b.gauge("rdma_findings", float64(counts[key{severity, false}]), name, string(severity), "false")
-		b.sparse("rdma_findings", float64(counts[key{severity, true}]), name, string(severity), "true")
-	}
-}
-
-func addSince(b *builder, name string, findings []health.Finding) {
-	type key struct {
+	type group struct {
 		kind     health.Kind
 		severity health.Severity
 		harm     health.Harm
 		accepted bool
 	}
-	first := make(map[key]time.Time)
+	counts, first := make(map[group]int), make(map[group]time.Time)
 	for n := range findings {
 		f := &findings[n]
-		k := key{f.Kind, f.Severity, f.Harm, f.Accepted != nil}
-		if since, known := first[k]; !known || f.Since.Before(since) {
-			first[k] = f.Since
+		g := group{f.Kind, f.Severity, f.Harm, f.Accepted != nil}
+		counts[group{severity: g.severity, accepted: g.accepted}]++
+		if since, known := first[g]; !known || f.Since.Before(since) {
+			first[g] = f.Since
 		}
-		at := 0.0
-		if since := first[k]; !since.IsZero() {
-			at = float64(since.UnixMilli()) / 1e3
-		}
-		b.gauge("rdma_finding_first_seen_timestamp_seconds", at, name, string(k.kind), string(k.severity), string(k.harm), strconv.FormatBool(k.accepted))
+	}
+	for _, severity := range health.Severities() {
+		b.gauge("rdma_findings", float64(counts[group{severity: severity}]), name, string(severity), "false")
+		b.sparse("rdma_findings", float64(counts[group{severity: severity, accepted: true}]), name, string(severity), "true")
+	}
+	for g, since := range first {
+		at := float64(max(since.UnixMilli(), 0)) / 1e3 // The zero time is before 1970.
+		b.gauge("rdma_finding_first_seen_timestamp_seconds", at,
+			name, string(g.kind), string(g.severity), string(g.harm), strconv.FormatBool(g.accepted))
 	}
 }

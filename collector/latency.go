@@ -77,21 +77,17 @@ func (h *history) observeLatency(l *state.Latency) {
 		h.counter("rdma_notifications_misdirected_total", port, path).Add(float64(max(l.Misdirected, 0)))
 	}
 	h.counter("rdma_completions_missing_total", port, path).Add(float64(max(l.Missing, 0)))
-	for _, s := range usualStatuses(l.Path) {
+	// The likely errors. The others appear once they occur.
+	usual := []string{"retry_exc_err", "rnr_retry_exc_err", "wr_flush_err"}
+	if l.Path == state.PathFlush {
+		usual = []string{"success"}
+	}
+	for _, s := range usual {
 		h.counter("rdma_completions_unsuccessful_total", port, path, h.known("status", maxStatuses, s))
 	}
 	for _, s := range l.Unsuccessful {
 		h.counter("rdma_completions_unsuccessful_total", port, path, h.known("status", maxStatuses, s)).Inc()
 	}
-}
-
-// usualStatuses returns the likely error statuses of a path. The others appear once they
-// occur.
-func usualStatuses(p state.LatencyPath) []string {
-	if p == state.PathFlush {
-		return []string{"success"}
-	}
-	return []string{"retry_exc_err", "rnr_retry_exc_err", "wr_flush_err"}
 }
 
 func observe(h prometheus.Observer, samples []time.Duration) {

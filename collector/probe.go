@@ -38,9 +38,6 @@ func declareRun(t *table) {
 		"Whether the last run was reduced because the device was, or may have been, in use. Only with --probe.when=idle.", "device")
 }
 
-// noVerb stands for a run that was ended while it was in no verb.
-const noVerb = "none"
-
 func (h *history) observeRun(runs string, run *state.Run) {
 	if slices.Contains(state.Outcomes(), run.Outcome) {
 		h.counter(runs, string(run.Outcome)).Inc()
@@ -49,16 +46,12 @@ func (h *history) observeRun(runs string, run *state.Run) {
 
 func (h *history) observeAbort(aborts string, run *state.Run) {
 	if run.Outcome == state.OutcomeTimeout || run.Outcome == state.OutcomeCrashed {
-		h.counter(aborts, string(run.Outcome), h.known("verb", maxVerbs, cmp.Or(run.Verb, noVerb))).Inc()
+		h.counter(aborts, string(run.Outcome), h.known("verb", maxVerbs, cmp.Or(run.Verb, "none"))).Inc()
 	}
 }
 
 func addStuck(b *builder, name string, stuck *state.Stuck) {
-	verb := ""
-	if stuck != nil {
-		verb = stuck.Verb
-	}
-	b.boolGauge("rdma_probe_stuck", stuck != nil, name, verb)
+	b.boolGauge("rdma_probe_stuck", stuck != nil, name, cmp.Or(stuck, new(state.Stuck)).Verb)
 }
 
 func addRun(b *builder, name string, dev *state.DeviceState, sizes string) {
@@ -90,17 +83,10 @@ func addRun(b *builder, name string, dev *state.DeviceState, sizes string) {
 }
 
 func addUndestroyed(b *builder, s *state.DeviceState) {
-	runs := []*state.Run{s.Last}
-	if s.Contracts != nil {
-		runs = append(runs, s.Contracts.Last)
-	}
 	type key struct{ kind, errno string }
 	counts := make(map[key]int)
-	for _, r := range runs {
-		if r == nil {
-			continue
-		}
-		for _, u := range r.Undestroyed {
+	for _, r := range []*state.Run{s.Last, cmp.Or(s.Contracts, new(state.Contracts)).Last} {
+		for _, u := range cmp.Or(r, new(state.Run)).Undestroyed {
 			k := key{text.Valid(u.Type), text.Valid(u.Errno)}
 			counts[k]++
 			b.sparse("rdma_probe_undestroyed_objects", float64(counts[k]), s.Name, k.kind, k.errno)

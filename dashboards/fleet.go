@@ -88,16 +88,12 @@ func fleetWorst() []dashboard.Panel {
 		worst     = `topk(25, ` + troubleRule + `)`
 		worstNode = `topk(25, ` + nodeRule + `)`
 	)
-	ofWorst := func(expr string) query {
-		return query{expr + ` and on (@id) ` + worst, ""}
-	}
-	ofNode := func(expr string) query {
-		return query{expr + ` and on (job, instance) ` + worstNode, ""}
-	}
-	bySeverity := func(severity string) query {
+	ofWorst := func(expr string) string { return expr + ` and on (@id) ` + worst }
+	ofNode := func(expr string) string { return expr + ` and on (job, instance) ` + worstNode }
+	bySeverity := func(severity string) string {
 		return ofWorst(fmt.Sprintf(`sum by (@id) (%s)`, strings.Replace(eachFinding, "@device", `@device,severity="`+severity+`"`, 1)))
 	}
-	verdict := func(name string) query {
+	verdict := func(name string) string {
 		return ofWorst(`max by (@id) (rdma_contract_verdicts{@device,verdict="` + name + `"})`)
 	}
 	harmful := new(rising(step{1, warning}, step{100, critical}))
@@ -106,44 +102,31 @@ func fleetWorst() []dashboard.Panel {
 			"The 25 nodes with most trouble: the sum over their devices, or 1000 for each of its devices if the exporter cannot be scraped. Ports down are those that were active within the last day. No rows: no node stands out. Click a node for its resources."+needsRules), "trouble", []column{
 			{field: "job", title: "job", hidden: true},
 			{field: "instance", title: "instance", links: toHost()},
-			{field: "A", title: "trouble", width: 100, thresholds: harmful},
-			{field: "B", title: "scraped", width: 100, mappings: texts(text{"1", "up", good}, text{"0", "DOWN", critical})},
-			{field: "C", title: "devices", width: 100, empty: "unknown"},
-			{field: "D", title: "ports down", width: 110, thresholds: new(anyIs(critical)), empty: "0"},
-			{field: "E", title: "ports active", width: 110, thresholds: new(falling(0.5, 1)), empty: "0"},
-			{field: "F", title: "devices failing", width: 120, thresholds: new(anyIs(critical)), empty: "unknown"},
-		},
-			query{worstNode, ""},
-			ofNode(`max by (job, instance) (up{@instance})`),
-			ofNode(`max by (job, instance) (rdma_devices{@instance})`),
-			ofNode(`max by (job, instance) (`+downRule+`)`),
-			ofNode(`count by (job, instance) (max by (@id, port) (rdma_port_state_id{@device}) >= 4)`),
-			ofNode(`max by (job, instance) (instance:rdma_probe_failing:sum{@instance})`))),
+			{title: "trouble", width: 100, thresholds: harmful, expr: worstNode},
+			{title: "scraped", width: 100, mappings: upOrDown(), expr: ofNode(ofExporter("up"))},
+			{title: "devices", width: 100, empty: "unknown", expr: ofNode(ofExporter("rdma_devices"))},
+			{title: "ports down", width: 110, thresholds: new(anyIs(critical)), empty: "0", expr: ofNode(
+				`max by (job, instance) (` + downRule + `)`)},
+			{title: "ports active", width: 110, thresholds: new(falling(0.5, 1)), empty: "0", expr: ofNode(
+				`count by (job, instance) (max by (@id, port) (rdma_port_state_id{@device}) >= 4)`)},
+			{title: "devices failing", width: 120, thresholds: new(anyIs(critical)), empty: "unknown", expr: ofNode(
+				ofExporter("instance:rdma_probe_failing:sum"))},
+		})),
 		onlyWith("A", table(of(24, 10, "Unhealthy devices, worst first", count, plain(),
 			"The 25 devices with most trouble, by the harm of their findings: 1000 for each outage (gone, hung, no port active any more, nothing can be created), 100 for each failure, 10 for each degradation (which includes a p99 of notification above 150 µs and 3 times the median of the model), and 1 for each quirk. Nine of a lesser harm never outweigh one of the next. Accepted findings do not count. No rows: no device stands out. Click a device for its dashboards."+needsRules), "trouble", append(whose(), []column{
-			{field: "A", title: "trouble", width: 80, thresholds: harmful},
-			{field: "B", title: "last run", width: 90, mappings: texts(text{"0", "OK", good}, text{"1", "not OK", critical})},
-			{field: "C", title: "age", width: 90, unit: seconds, thresholds: new(rising(step{600, warning}, step{1800, critical}))},
-			{field: "D", title: "stuck", width: 80, mappings: stuckOrNot()},
-			{field: "E", title: "critical findings", thresholds: new(anyIs(critical))},
-			{field: "F", title: "warning findings", thresholds: new(anyIs(warning))},
-			{field: "G", title: "violated", thresholds: new(anyIs(warning)), empty: "not judged"},
-			{field: "H", title: "violated, known", empty: "not judged"},
-			{field: "I", title: "lowest headroom", unit: fraction, thresholds: new(headroom())},
-			{field: "J", title: "p99", unit: seconds, width: 90},
-			{field: "K", title: "p99 / median", unit: factor, thresholds: new(rising(step{3, warning}, step{10, critical}))},
-		}...),
-			query{worst, ""},
-			ofWorst(failing),
-			ofWorst(runAge),
-			ofWorst(stuck),
-			bySeverity("critical"),
-			bySeverity("warning"),
-			verdict("violated"),
-			verdict("known"),
-			ofWorst(`min by (@id) `+least),
-			ofWorst(`max by (@id) (`+p99Rule+`)`),
-			ofWorst(`max by (@id) (`+ratioRule+`)`))),
+			{title: "trouble", width: 80, thresholds: harmful, expr: worst},
+			{title: "last run", width: 90, mappings: texts(text{"0", "OK", good}, text{"1", "not OK", critical}), expr: ofWorst(
+				failing)},
+			{title: "age", width: 90, unit: seconds, thresholds: new(overdue()), expr: ofWorst(runAge)},
+			{title: "stuck", width: 80, mappings: stuckOrNot(), expr: ofWorst(stuck)},
+			{title: "critical findings", thresholds: new(anyIs(critical)), expr: bySeverity("critical")},
+			{title: "warning findings", thresholds: new(anyIs(warning)), expr: bySeverity("warning")},
+			{title: "violated", thresholds: new(anyIs(warning)), empty: "not judged", expr: verdict("violated")},
+			{title: "violated, known", empty: "not judged", expr: verdict("known")},
+			{title: "lowest headroom", unit: fraction, thresholds: new(headroom()), expr: ofWorst(`min by (@id) ` + least)},
+			{title: "p99", unit: seconds, width: 90, expr: ofWorst(`max by (@id) (` + p99Rule + `)`)},
+			{title: "p99 / median", unit: factor, thresholds: new(slower()), expr: ofWorst(`max by (@id) (` + ratioRule + `)`)},
+		}...))),
 	}
 }
 
@@ -154,7 +137,7 @@ func fleetLatency() []dashboard.Panel {
 			"The 25 devices with the highest p99 relative to the median of devices of the same job and model (provider, vendor and part), by path."+needsRules), "p99 / median", append(whose(), []column{
 			{field: "path", title: "path", width: 90},
 			{field: "B", title: "p99", width: 90},
-			{field: "A", title: "p99 / median", width: 120, unit: factor, thresholds: new(rising(step{3, warning}, step{10, critical}))},
+			{field: "A", title: "p99 / median", width: 120, unit: factor, thresholds: new(slower())},
 		}...),
 			query{slowest, ""},
 			query{`max by (@id, path) (` + p99Rule + `) and on (@id, path) ` + slowest, ""})),
@@ -191,15 +174,14 @@ func fleetVerdicts() []dashboard.Panel {
 		table(of(9, 12, "Contracts", count, plain(),
 			"On how many devices each contract of the libibverbs manual is violated, is violated as the driver is known to, holds again after a violation since the exporter started, or could not be judged."), "violated", []column{
 			{field: "contract", title: "contract"},
-			{field: "A", title: "violated", width: 85, thresholds: new(anyIs(critical)), empty: "0"},
-			{field: "B", title: "known", width: 75, empty: "0"},
-			{field: "C", title: "holds again", width: 95, empty: "0"},
-			{field: "D", title: "skipped", width: 80, empty: "0"},
-		},
-			query{count1("contract", unexpected+` == 1`), ""},
-			query{count1("contract", `max by (@id, contract) (rdma_contract_violated{@device,known="true"}) == 1`), ""},
-			query{count1("contract", eachVerdict+` == 0`), ""},
-			query{count1("contract", `group by (@id, contract) (rdma_contract_skipped{@device})`), ""}),
+			{title: "violated", width: 85, thresholds: new(anyIs(critical)), empty: "0", expr: count1(
+				"contract", unexpected+` == 1`)},
+			{title: "known", width: 75, empty: "0", expr: count1(
+				"contract", `max by (@id, contract) (rdma_contract_violated{@device,known="true"}) == 1`)},
+			{title: "holds again", width: 95, empty: "0", expr: count1("contract", eachVerdict+` == 0`)},
+			{title: "skipped", width: 80, empty: "0", expr: count1(
+				"contract", `group by (@id, contract) (rdma_contract_skipped{@device})`)},
+		}),
 		filterable(table(of(15, 12, "Violations by contract and device", count, plain(),
 			"Contracts that a device breaks although its driver is not known to, at most 200. Filter by a column to see who else does: a single device is defective, all of a model point to driver or firmware."), "-contract", append(whose(), []column{
 			{field: "contract", title: "contract"},
@@ -211,13 +193,11 @@ func fleetVerdicts() []dashboard.Panel {
 			{field: "finding", title: "finding"},
 			{field: "severity", title: "severity", width: 80, mappings: severities()},
 			{field: "harm", title: "harm", width: 100, mappings: harms()},
-			{field: "A", title: "devices", width: 80, empty: "0"},
-			{field: "B", title: "accepted", width: 80, empty: "0"},
-			{field: "C", title: "for", width: 80, unit: seconds},
-		},
-			query{count1("finding, severity, harm", fmt.Sprintf(eachSeen, "false")), ""},
-			query{count1("finding, severity, harm", fmt.Sprintf(eachSeen, "true")), ""},
-			query{`time() - min by (finding, severity, harm) (rdma_finding_first_seen_timestamp_seconds{@device})`, ""}),
+			{title: "devices", width: 80, empty: "0", expr: count1("finding, severity, harm", fmt.Sprintf(eachSeen, "false"))},
+			{title: "accepted", width: 80, empty: "0", expr: count1("finding, severity, harm", fmt.Sprintf(eachSeen, "true"))},
+			{title: "for", width: 80, unit: seconds, expr: `time() - ` +
+				`min by (finding, severity, harm) (rdma_finding_first_seen_timestamp_seconds{@device})`},
+		}),
 		stacked(of(15, 10, "Findings over time", count, plain(),
 			"Devices with critical and warning findings by kind, except accepted ones. A step shows when it began. All devices of the job, whichever instances and devices are chosen."+needsRules),
 			query{`sum by (finding) (` + findingsRule + `) > 0`, "{{finding}}"}),
@@ -225,35 +205,35 @@ func fleetVerdicts() []dashboard.Panel {
 }
 
 func fleetEvents() []dashboard.Panel {
-	total := func(counter string) string {
-		return fmt.Sprintf(`60 * sum(rate(%s{@device}[$__rate_interval]))`, counter)
-	}
-	perDevice := func(counter string) query {
-		return query{fmt.Sprintf(`round(sum by (@id) (increase(%s{@device}[$__range]))) > 0`, counter), ""}
+	var rates []query
+	onDevices := whose()
+	for _, c := range []struct {
+		counter, title string
+		width          int
+		colour         string
+	}{
+		{"rdma_notifications_missed_total", "missed", 85, critical},
+		{"rdma_notifications_misdirected_total", "misdirected", 100, critical},
+		{"rdma_notifications_spurious_total", "spurious", 85, warning},
+		{"rdma_completions_missing_total", "missing", 85, critical},
+		{"rdma_completions_unsuccessful_total", "unsuccessful", 105, critical},
+	} {
+		rates = append(rates, query{fmt.Sprintf(`60 * sum(rate(%s{@device}[$__rate_interval]))`, c.counter), c.title})
+		onDevices = append(onDevices, column{
+			title: c.title, width: c.width, thresholds: new(anyIs(c.colour)), empty: "0",
+			expr: fmt.Sprintf(`round(sum by (@id) (increase(%s{@device}[$__range]))) > 0`, c.counter),
+		})
 	}
 	return []dashboard.Panel{
 		columns(of(12, 9, "Rate of failures", perMinute, plain(),
-			"Per minute, on all devices. Missed: the completion came but its event did not; misdirected: the event came elsewhere; spurious: it came without a completion; missing: the completion did not come; unsuccessful: it had the wrong status."),
-			query{total("rdma_notifications_missed_total"), "missed"},
-			query{total("rdma_notifications_misdirected_total"), "misdirected"},
-			query{total("rdma_notifications_spurious_total"), "spurious"},
-			query{total("rdma_completions_missing_total"), "missing"},
-			query{total("rdma_completions_unsuccessful_total"), "unsuccessful"}),
+			"Per minute, on all devices. Missed: the completion came but its event did not; misdirected: the event came elsewhere; spurious: it came without a completion; missing: the completion did not come; unsuccessful: it had the wrong status."), rates...),
 		table(of(12, 9, "On which devices", count, plain(),
-			"Devices on which that happened, and how often in the time shown. No rows: none."), "missed", append(whose(), []column{
-			{field: "A", title: "missed", width: 85, thresholds: new(anyIs(critical)), empty: "0"},
-			{field: "B", title: "misdirected", width: 100, thresholds: new(anyIs(critical)), empty: "0"},
-			{field: "C", title: "spurious", width: 85, thresholds: new(anyIs(warning)), empty: "0"},
-			{field: "D", title: "missing", width: 85, thresholds: new(anyIs(critical)), empty: "0"},
-			{field: "E", title: "unsuccessful", width: 105, thresholds: new(anyIs(critical)), empty: "0"},
-		}...),
-			perDevice("rdma_notifications_missed_total"),
-			perDevice("rdma_notifications_misdirected_total"),
-			perDevice("rdma_notifications_spurious_total"),
-			perDevice("rdma_completions_missing_total"),
-			perDevice("rdma_completions_unsuccessful_total")),
+			"Devices on which that happened, and how often in the time shown. No rows: none."), "missed", onDevices),
 	}
 }
+
+// ofExporter is the one value of a metric that each exporter has.
+func ofExporter(metric string) string { return `max by (job, instance) (` + metric + `{@instance})` }
 
 func fleetExporters() []dashboard.Panel {
 	return []dashboard.Panel{
@@ -261,36 +241,34 @@ func fleetExporters() []dashboard.Panel {
 			"Whether each exporter is up and can list devices, how many its host has, whether it sees the processes of the host, and how long its worst device has gone without a finished run."), "-scraped", []column{
 			{field: "job", title: "job", hidden: true},
 			{field: "instance", title: "instance", links: toHost()},
-			{field: "A", title: "scraped", mappings: texts(text{"1", "up", good}, text{"0", "DOWN", critical})},
+			{field: "A", title: "scraped", mappings: upOrDown()},
 			{field: "B", title: "lists devices", mappings: okOr("fails"), empty: "unknown"},
 			{field: "C", title: "devices", empty: "unknown"},
 			{field: "D", title: "sees processes", mappings: texts(text{"1", "yes", good}, text{"0", "no", warning}), empty: "unknown"},
-			{field: "E", title: "oldest run", unit: seconds, thresholds: new(rising(step{600, warning}, step{1800, critical})), empty: "unknown"},
+			{field: "E", title: "oldest run", unit: seconds, thresholds: new(overdue()), empty: "unknown"},
 			{field: "version", title: "version"},
 		},
-			query{`max by (job, instance) (up{@instance})`, ""},
-			query{`max by (job, instance) (rdma_exporter_discovery_success{@instance})`, ""},
-			query{`max by (job, instance) (rdma_devices{@instance})`, ""},
-			query{`max by (job, instance) (rdma_inventory_pid_visibility{@instance})`, ""},
+			query{ofExporter("up"), ""},
+			query{ofExporter("rdma_exporter_discovery_success"), ""},
+			query{ofExporter("rdma_devices"), ""},
+			query{ofExporter("rdma_inventory_pid_visibility"), ""},
 			query{`max by (job, instance) ` + runAge, ""},
 			query{`max by (job, instance, version) (rdma_exporter_build_info{@instance})`, ""}),
 		table(of(24, 8, "Exporters and their configuration", count, plain(),
 			"Whether the current configuration file and web configuration of each exporter are in force, when the configuration was loaded, whether state can be saved, how many log lines were lost in the time shown, and how many acceptances match nothing."), "-log lines lost", []column{
 			{field: "job", title: "job", hidden: true},
 			{field: "instance", title: "instance", links: toHost()},
-			{field: "A", title: "configuration", mappings: okOr("broken"), empty: "none"},
-			{field: "B", title: "loaded", unit: dateTime, empty: "unknown"},
-			{field: "C", title: "web configuration", mappings: okOr("broken"), empty: "none"},
-			{field: "D", title: "state", mappings: okOr("not written"), empty: "none"},
-			{field: "E", title: "log lines lost", thresholds: new(rising(step{1, warning})), empty: "unknown"},
-			{field: "F", title: "unused acceptances", empty: "none"},
-		},
-			query{`max by (job, instance) (rdma_exporter_config_last_reload_successful{@instance})`, ""},
-			query{`max by (job, instance) (rdma_exporter_config_last_reload_success_timestamp_seconds{@instance}) * 1000`, ""},
-			query{`max by (job, instance) (rdma_exporter_web_config_last_reload_successful{@instance})`, ""},
-			query{`max by (job, instance) (rdma_exporter_state_writable{@instance})`, ""},
-			query{`round(max by (job, instance) (increase(rdma_exporter_log_lines_dropped_total{@instance}[$__range])))`, ""},
-			query{`max by (job, instance) (rdma_exporter_unused_acceptances{@instance})`, ""}),
+			{title: "configuration", mappings: okOr("broken"), empty: "none", expr: ofExporter(
+				"rdma_exporter_config_last_reload_successful")},
+			{title: "loaded", unit: dateTime, empty: "unknown", expr: ofExporter(
+				"rdma_exporter_config_last_reload_success_timestamp_seconds") + ` * 1000`},
+			{title: "web configuration", mappings: okOr("broken"), empty: "none", expr: ofExporter(
+				"rdma_exporter_web_config_last_reload_successful")},
+			{title: "state", mappings: okOr("not written"), empty: "none", expr: ofExporter("rdma_exporter_state_writable")},
+			{title: "log lines lost", thresholds: new(rising(step{1, warning})), empty: "unknown", expr: `round(` +
+				`max by (job, instance) (increase(rdma_exporter_log_lines_dropped_total{@instance}[$__range])))`},
+			{title: "unused acceptances", empty: "none", expr: ofExporter("rdma_exporter_unused_acceptances")},
+		}),
 		steps(of(8, 10, "Exporters and devices over time", count, plain(),
 			"How many exporters are up, how many devices they see, and on how many of those the last run failed."),
 			query{`sum(up{@instance})`, "exporters up"},

@@ -108,7 +108,7 @@ func deviceLinks() []dashboard.Panel {
 		dashed(steps(of(8, 8, "Rate against the highest", bits, plain(),
 			"The rate of each link; dashed: the highest the port has had. Less means a lost lane, or that the other side offers less."+links),
 			query{eachPort("rdma_port_rate_bits_per_second"), "port {{port}}"},
-			query{eachPort("rdma_port_max_rate_bits_per_second"), "highest, port {{port}}"}), "/^most/"),
+			query{eachPort("rdma_port_max_rate_bits_per_second"), "highest, port {{port}}"}), "/^highest/"),
 		stat(of(8, 4, "Port unchanged", seconds, plain(),
 			"How long each port has been in its state."+links),
 			nil, query{`time() - ` + eachPort("rdma_port_state_change_timestamp_seconds"), "port {{port}}"}),
@@ -181,13 +181,15 @@ func deviceCounters() []dashboard.Panel {
 			"Counters stuck at their maximum, and counters that were lower than before: restarted or wrapped. No rows: none."+fmt.Sprintf(ofCollector, "counters")), "saturated", []column{
 			{field: "port", title: "port", width: 60},
 			{field: "counter", title: "counter"},
-			{field: "A", title: "saturated", width: 90, mappings: texts(text{"1", "yes", warning}, text{"0", "no", good}), empty: "no"},
-			{field: "B", title: "resets", width: 80, empty: "0"},
-			{field: "C", title: "wraps", width: 80, empty: "0"},
-		},
-			query{filled(`max by (port, counter) (rdma_port_counter_saturated{@device})`, "port"), ""},
-			query{filled(`sum by (port, counter) (rdma_port_counter_decreases_total{@device,how="reset"})`, "port"), ""},
-			query{filled(`sum by (port, counter) (rdma_port_counter_decreases_total{@device,how="wrapped"})`, "port"), ""}),
+			{
+				title: "saturated", width: 90, mappings: texts(text{"1", "yes", warning}, text{"0", "no", good}), empty: "no",
+				expr: filled(`max by (port, counter) (rdma_port_counter_saturated{@device})`, "port"),
+			},
+			{title: "resets", width: 80, empty: "0", expr: filled(
+				`sum by (port, counter) (rdma_port_counter_decreases_total{@device,how="reset"})`, "port")},
+			{title: "wraps", width: 80, empty: "0", expr: filled(
+				`sum by (port, counter) (rdma_port_counter_decreases_total{@device,how="wrapped"})`, "port")},
+		}),
 		stat(of(4, 4, "Hardware last read", seconds, rising(step{120, warning}, step{600, critical}),
 			"Time since the hardware of this device was last read completely."),
 			nil, query{`time() - max(rdma_hardware_timestamp_seconds{@device})`, ""}),
@@ -207,11 +209,11 @@ func deviceCounters() []dashboard.Panel {
 			"Each counter under the driver's own name and in its own unit; port none is the whole device. Filter by a column to find one. docs/reference/counters.md says what they mean."+fmt.Sprintf(needsCollector, "raw-counters")), "", []column{
 			{field: "port", title: "port", width: 60},
 			{field: "counter", title: "counter"},
-			{field: "A", title: "value"},
-			{field: "B", title: "a second"},
-		},
-			query{filled(`max by (port, counter) (rdma_port_hw_counter_total{@device} or rdma_port_counter_total{@device})`, "port"), ""},
-			query{filled(`sum by (port, counter) (rate(rdma_port_hw_counter_total{@device}[$__rate_interval]) or rate(rdma_port_counter_total{@device}[$__rate_interval]))`, "port"), ""})),
+			{title: "value", expr: filled(
+				`max by (port, counter) (rdma_port_hw_counter_total{@device} or rdma_port_counter_total{@device})`, "port")},
+			{title: "a second", expr: filled(
+				`sum by (port, counter) (rate(rdma_port_hw_counter_total{@device}[$__rate_interval]) or rate(rdma_port_counter_total{@device}[$__rate_interval]))`, "port")},
+		})),
 	}
 }
 

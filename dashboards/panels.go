@@ -265,9 +265,11 @@ func heat(a about, expr string) dashboard.Panel {
 	return p
 }
 
-// column is a column of a table. Field is a label or the letter of a query. What is empty is as in the whole table.
+// column is a column of a table. Field is a label or the letter of a query. It is not set for a column with an
+// expression, whose query follows those of the table. What is empty is as in the whole table.
 type column struct {
 	field      string
+	expr       string
 	title      string
 	unit       string
 	width      int
@@ -281,7 +283,14 @@ type column struct {
 
 // table returns a table of the present values of the queries: a row for each set of labels that they have in common,
 // sorted by a column, the largest first unless the title begins with a minus. Queries must keep no labels but those
+// of the columns.
 func table(a about, sortBy string, columns []column, queries ...query) dashboard.Panel {
+	for i, c := range columns {
+		if c.expr != "" {
+			columns[i].field = string(rune('A' + len(queries)))
+			queries = append(queries, query{c.expr, ""})
+		}
+	}
 	p := panel("table", a, targets(prometheus.PromQueryFormatTable, true, queries))
 	p.FieldConfig.Defaults.Custom = grafanatable.FieldConfig{Align: common.FieldTextAlignmentAuto}
 	options := grafanatable.Options{ShowHeader: true, CellHeight: new(common.TableCellHeightSm)}

@@ -62,7 +62,7 @@ func resourceState() []dashboard.Panel {
 		stat(of(4, 5, "Queue pairs in error", count, anyIs(warning),
 			"Queue pairs in state err or sqe: they move no data until their owner resets them."),
 			none(), query{`sum(rdma_resource_queue_pairs{@device,state=~"err|sqe"}) or 0 * count(rdma_resource_objects{@device})`, ""}),
-		stat(of(4, 5, "Age of the inventory", seconds, rising(step{600, warning}, step{1800, critical}),
+		stat(of(4, 5, "Age of the inventory", seconds, overdue(),
 			"Age of the oldest inventory behind the figures of this page. The default is one a minute."),
 			nil, query{`time() - min(rdma_inventory_timestamp_seconds{@device})`, ""}),
 	}
@@ -77,21 +77,15 @@ func resourceLimits() []dashboard.Panel {
 			"Objects by type: those of user programs, of the kernel, and those only counted, whose owners are unknown. Ended at: the count when the device refused one more."), "used", []column{
 			{field: "device", title: "device", links: deviceOfHost()},
 			{field: "type", title: "type", width: 75},
-			{field: "A", title: "user", empty: "0"},
-			{field: "B", title: "kernel", empty: "0"},
-			{field: "C", title: "unknown", empty: "0"},
-			{field: "D", title: "limit", empty: "no limit"},
-			{field: "E", title: "used", unit: fraction, bar: true, thresholds: new(nearLimit())},
-			{field: "F", title: "ended at", empty: "never"},
-			{field: "G", title: "on", unit: dateTime, empty: " "},
-		},
-			query{`sum by (@id, type) (rdma_resource_objects{@device,owner="user"})`, ""},
-			query{`sum by (@id, type) (rdma_resource_objects{@device,owner="kernel"})`, ""},
-			query{`sum by (@id, type) (rdma_resource_objects{@device,owner="unknown"})`, ""},
-			query{`max by (@id, type) (rdma_resource_limit{@device})`, ""},
-			query{used, ""},
-			query{`max by (@id, type) (rdma_resource_exhausted_objects{@device})`, ""},
-			query{`max by (@id, type) (rdma_resource_exhausted_timestamp_seconds{@device}) * 1000`, ""}),
+			{title: "user", empty: "0", expr: `sum by (@id, type) (rdma_resource_objects{@device,owner="user"})`},
+			{title: "kernel", empty: "0", expr: `sum by (@id, type) (rdma_resource_objects{@device,owner="kernel"})`},
+			{title: "unknown", empty: "0", expr: `sum by (@id, type) (rdma_resource_objects{@device,owner="unknown"})`},
+			{title: "limit", empty: "no limit", expr: `max by (@id, type) (rdma_resource_limit{@device})`},
+			{title: "used", unit: fraction, bar: true, thresholds: new(nearLimit()), expr: used},
+			{title: "ended at", empty: "never", expr: `max by (@id, type) (rdma_resource_exhausted_objects{@device})`},
+			{title: "on", unit: dateTime, empty: " ", expr: `max by (@id, type) (` +
+				`rdma_resource_exhausted_timestamp_seconds{@device}) * 1000`},
+		}),
 		steps(of(12, 8, "Objects over time", count, plain(),
 			"Objects by type, of any process."),
 			query{`sum by (device, type) (rdma_resource_objects{@device})`, "{{device}} {{type}}"}),
@@ -180,24 +174,20 @@ const (
 )
 
 func resourceMemory() []dashboard.Panel {
-	by := func(expr string) query {
-		return query{filled("max by (pid, comm, pod_uid) ("+expr+")", "pid", "comm", "pod_uid"), ""}
+	by := func(expr string) string {
+		return filled("max by (pid, comm, pod_uid) ("+expr+")", "pid", "comm", "pod_uid")
 	}
 	return []dashboard.Panel{
 		table(of(14, 9, "Memory locked by process", octets, plain(),
 			"Pinned by drivers on behalf of the process, and locked by itself, against its RLIMIT_MEMLOCK; the kernel checks each against the limit separately. On the whole host, whichever devices are chosen. CAP_IPC_LOCK lifts the limit."), "used", []column{
 			{field: "comm", title: "comm"},
 			{field: "pid", title: "pid", width: 85, unit: words},
-			{field: "A", title: "pinned", empty: "0"},
-			{field: "B", title: "locked", empty: "0"},
-			{field: "C", title: "limit", empty: "unlimited"},
-			{field: "D", title: "used", unit: fraction, bar: true, thresholds: new(nearLimit())},
+			{title: "pinned", empty: "0", expr: by(`rdma_owner_locked_bytes{@instance,kind="pinned"}`)},
+			{title: "locked", empty: "0", expr: by(`rdma_owner_locked_bytes{@instance,kind="locked"}`)},
+			{title: "limit", empty: "unlimited", expr: by(`rdma_owner_locked_limit_bytes{@instance} < +Inf`)},
+			{title: "used", unit: fraction, bar: true, thresholds: new(nearLimit()), expr: by(lockedUse)},
 			{field: "pod_uid", title: "pod"},
-		},
-			by(`rdma_owner_locked_bytes{@instance,kind="pinned"}`),
-			by(`rdma_owner_locked_bytes{@instance,kind="locked"}`),
-			by(`rdma_owner_locked_limit_bytes{@instance} < +Inf`),
-			by(lockedUse)),
+		}),
 		steps(of(10, 9, "Used of the locked memory limit", fraction, nearLimit(),
 			"The processes nearest to their RLIMIT_MEMLOCK. Those above it, with CAP_IPC_LOCK, are left out."),
 			query{`topk($top, max by (pid, comm) (` + boundUse + `)) > 0`, "{{comm}} {{pid}}"}),
@@ -262,23 +252,21 @@ func resourceGrowth() []dashboard.Panel {
 }
 
 func resourceCgroups() []dashboard.Panel {
-	by := func(expr string) query {
-		return query{filled("max by (device, cgroup, pod_uid, resource) ("+expr+")", "pod_uid"), ""}
+	by := func(expr string) string {
+		return filled("max by (device, cgroup, pod_uid, resource) ("+expr+")", "pod_uid")
 	}
 	return []dashboard.Panel{
 		table(of(24, 9, "Cgroups of the largest owners", count, plain(),
 			"What the RDMA controller counts for a cgroup, against its rdma.max. At the limit its processes are refused, mostly with EAGAIN, even though the device has room. hca_handle: open devices; hca_object: everything else."+fmt.Sprintf(needsCollector, "cgroups")), "used", []column{
 			{field: "device", title: "device", width: 110},
 			{field: "resource", title: "resource", width: 110},
-			{field: "A", title: "objects", width: 100},
-			{field: "B", title: "limit", width: 100, empty: "no limit"},
-			{field: "C", title: "used", width: 180, unit: fraction, bar: true, thresholds: new(nearLimit())},
+			{title: "objects", width: 100, expr: by(`rdma_cgroup_objects{@device}`)},
+			{title: "limit", width: 100, empty: "no limit", expr: by(`rdma_cgroup_limit{@device} < +Inf`)},
+			{title: "used", width: 180, unit: fraction, bar: true, thresholds: new(nearLimit()), expr: by(
+				`rdma_cgroup_objects{@device} / rdma_cgroup_limit{@device}`)},
 			{field: "cgroup", title: "cgroup"},
 			{field: "pod_uid", title: "pod"},
-		},
-			by(`rdma_cgroup_objects{@device}`),
-			by(`rdma_cgroup_limit{@device} < +Inf`),
-			by(`rdma_cgroup_objects{@device} / rdma_cgroup_limit{@device}`)),
+		}),
 	}
 }
 
@@ -287,15 +275,12 @@ func resourceInventory() []dashboard.Panel {
 		table(of(10, 8, "Inventory by device", count, plain(),
 			"Whether the last inventory was ok, whether one hangs, how long it took, and how old its figures are."), "age", []column{
 			{field: "device", title: "device", links: deviceOfHost()},
-			{field: "A", title: "last inventory", mappings: okOr("not OK")},
-			{field: "B", title: "stuck", mappings: stuckOrNot()},
-			{field: "C", title: "duration", unit: seconds},
-			{field: "D", title: "age", unit: seconds, thresholds: new(rising(step{600, warning}, step{1800, critical}))},
-		},
-			query{`max by (device) (rdma_inventory_success{@device})`, ""},
-			query{`max by (device) (rdma_inventory_stuck{@device})`, ""},
-			query{`max by (device) (rdma_inventory_duration_seconds{@device})`, ""},
-			query{`time() - min by (device) (rdma_inventory_timestamp_seconds{@device})`, ""}),
+			{title: "last inventory", mappings: okOr("not OK"), expr: `max by (device) (rdma_inventory_success{@device})`},
+			{title: "stuck", mappings: stuckOrNot(), expr: `max by (device) (rdma_inventory_stuck{@device})`},
+			{title: "duration", unit: seconds, expr: `max by (device) (rdma_inventory_duration_seconds{@device})`},
+			{title: "age", unit: seconds, thresholds: new(overdue()), expr: `time() - ` +
+				`min by (device) (rdma_inventory_timestamp_seconds{@device})`},
+		}),
 		table(of(7, 8, "Not read one by one", count, plain(),
 			"Object types that were only counted, or not completely seen, and why. Owners, orphans and states are missing for them. No rows: none."), "", []column{
 			{field: "device", title: "device"},

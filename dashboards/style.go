@@ -46,6 +46,11 @@ func rising(steps ...step) dashboard.ThresholdsConfig {
 	return thresholds(good, steps)
 }
 
+func overdue() dashboard.ThresholdsConfig { return rising(step{600, warning}, step{1800, critical}) }
+
+// slower is for latencies as multiples of the usual one.
+func slower() dashboard.ThresholdsConfig { return rising(step{3, warning}, step{10, critical}) }
+
 // falling is critical below the first value, a warning below the second.
 func falling(criticalBelow, warningBelow float64) dashboard.ThresholdsConfig {
 	return thresholds(critical, []step{{criticalBelow, warning}, {warningBelow, good}})
@@ -89,6 +94,10 @@ func none() []dashboard.ValueMapping {
 
 func okOr(otherwise string) []dashboard.ValueMapping {
 	return texts(text{"1", "OK", good}, text{"0", otherwise, critical})
+}
+
+func upOrDown() []dashboard.ValueMapping {
+	return texts(text{"1", "up", good}, text{"0", "DOWN", critical})
 }
 
 // stuckOrNot shows 1 as critical, and 0 as "no".

@@ -137,6 +137,7 @@ func follow(ctx context.Context, search ceiling.Options, std stdio) *ceiling.Rep
 		defer close(ended)
 		ceiling.Find(search)
 	}()
+	isTerminal := terminal.Detect(file(std.err), os.Getenv).Terminal
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	seen, since := last.Load(), time.Now()
@@ -152,7 +153,7 @@ func follow(ctx context.Context, search ceiling.Options, std stdio) *ceiling.Rep
 		if r != seen {
 			seen, since = r, time.Now()
 		}
-		if terminal.Detect(file(std.err), os.Getenv).Terminal {
+		if isTerminal {
 			fmt.Fprintln(std.err, r.Progress())
 		}
 		if time.Since(since) > maxVerbTime {

@@ -26,7 +26,7 @@ func (d *device) interrupts() []state.Interrupt {
 	if d.function == "" || d.subfunction {
 		return nil
 	}
-	numbers, _ := d.numbers(filepath.Join(d.function, "msi_irqs")) // Without it there are none.
+	numbers, _ := d.numbers(filepath.Join(d.function, "msi_irqs")) // A device without MSI has no such folder.
 	var all []state.Interrupt
 	taken := map[int]bool{}
 	for _, irq := range numbers[:min(len(numbers), maxInterrupts)] {

@@ -422,7 +422,7 @@ func TestActivePorts(t *testing.T) {
 		{"as many as expected", 2, []state.DeviceState{withPorts("a", "active"), withPorts("b", "active", "down")}, false, false, ""},
 		{"fewer than expected", 3, []state.DeviceState{withPorts("a", "active"), withPorts("b", "active", "down")}, true, true, "3 active ports expected, 2 active of 3 ports on 2 devices: b port 2 is down."},
 		{"a device that is missing", 2, []state.DeviceState{withPorts("a", "active")}, true, true, "2 active ports expected, 1 active of 1 port on 1 device."},
-		{"one of which nothing is known", 1, []state.DeviceState{blind, gone}, true, true, "1 active port expected, 0 active of 0 ports on 2 devices: the ports of c are not known, the ports of gone are not known."},
+		{"one unknown device", 1, []state.DeviceState{blind, gone}, true, true, "1 active port expected, 0 active of 0 ports on 2 devices: the ports of c are not known, the ports of gone are not known."},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := once()

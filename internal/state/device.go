@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -63,10 +64,7 @@ func PortStates() []string {
 // MaxFill returns the maximum number of outstanding completions of one side of a queue pair.
 // Zero means unknown. The device may be nil.
 func (d *Device) MaxFill() (n int64) {
-	if d == nil {
-		return 0
-	}
-	for _, l := range d.Limits {
+	for _, l := range cmp.Or(d, new(Device)).Limits {
 		if l.Name == "max_qp_wr" || l.Name == "max_srq_wr" {
 			n = max(n, l.Value)
 		}

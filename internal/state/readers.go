@@ -29,11 +29,9 @@ type ProbeResult struct {
 func (d *DeviceState) Probes() []ProbeResult {
 	var results []ProbeResult
 	latest := make(map[string]*Probe)
-	if d.Last != nil {
-		for i := range d.Last.Probes {
-			p := &d.Last.Probes[i]
-			latest[p.Name] = cmp.Or(latest[p.Name], p)
-		}
+	last := cmp.Or(d.Last, new(Run)).Probes
+	for i := range last {
+		latest[last[i].Name] = cmp.Or(latest[last[i].Name], &last[i])
 	}
 	for _, run := range []*Run{d.Full, d.Last} {
 		if run == nil {
@@ -107,10 +105,7 @@ func both[T any](p ProbeResult, items func(*Probe) []T, replaces func(latest, fu
 // Vectors returns the measurement that stands for each completion vector, from the last
 // full run.
 func (d *DeviceState) Vectors() []Latency {
-	if d.Full == nil {
-		return nil
-	}
-	return d.Full.Vectors()
+	return cmp.Or(d.Full, new(Run)).Vectors()
 }
 
 // ShowsSizes reports whether the last full run requested the given sizes, see

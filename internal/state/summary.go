@@ -10,10 +10,7 @@ import (
 
 // Detail returns the probes of the run whose sizes, latencies and memory are shown.
 func (d *DeviceState) Detail() []Probe {
-	if r := cmp.Or(d.Full, d.Last); r != nil {
-		return r.Probes
-	}
-	return nil
+	return cmp.Or(d.Full, d.Last, new(Run)).Probes
 }
 
 // Size is one size of an object, as requested and as the device gave it.
@@ -197,10 +194,7 @@ func (d *DeviceState) NotificationTime() (median time.Duration, measured bool) {
 // With returns the contracts with a verdict, the worst first. Known errata are not among the
 // violated ones. The contracts may be nil.
 func (c *Contracts) With(v Verdict) []Contract {
-	if c == nil {
-		return nil
-	}
-	all := slices.DeleteFunc(slices.Clone(c.Verdicts), func(c Contract) bool {
+	all := slices.DeleteFunc(slices.Clone(cmp.Or(c, new(Contracts)).Verdicts), func(c Contract) bool {
 		return c.Verdict != v || c.Known && v == VerdictViolated
 	})
 	if v == VerdictViolated {
@@ -213,10 +207,8 @@ func (c *Contracts) With(v Verdict) []Contract {
 
 // known returns the contracts with a verdict that the driver is known to break.
 func (c *Contracts) known(v Verdict) []Contract {
-	if c == nil {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(c.Verdicts), func(c Contract) bool { return !c.Known || c.Verdict != v })
+	all := slices.Clone(cmp.Or(c, new(Contracts)).Verdicts)
+	return slices.DeleteFunc(all, func(c Contract) bool { return !c.Known || c.Verdict != v })
 }
 
 // KnownViolated returns how many contracts the device violates as a known erratum of its
@@ -293,16 +285,13 @@ func (l *PCILink) Degraded() bool {
 
 // LargestOwners returns the owners, those with most objects first. The inventory may be nil.
 func (i *Inventory) LargestOwners() []Owner {
-	if i == nil {
-		return nil
-	}
 	all := func(o Owner) (objects int64) {
 		for _, c := range o.Objects {
 			objects += c.Objects
 		}
 		return objects
 	}
-	owners := slices.Clone(i.Owners)
+	owners := slices.Clone(cmp.Or(i, new(Inventory)).Owners)
 	slices.SortStableFunc(owners, func(a, b Owner) int { return cmp.Or(cmp.Compare(all(b), all(a)), cmp.Compare(a.PID, b.PID)) })
 	return owners
 }

@@ -343,7 +343,7 @@ func TestVanishedIsForgotten(t *testing.T) {
 		}
 		wantEqual(t, "leak candidates of the new one", b.lookedFor(before), []uint32(nil))
 		_, after, _ := strings.Cut(strings.Join(b.sink.told(), ", "), "a forgotten, ")
-		wantEqual(t, "told of the new one", after, "a ok, inventory of a ok, hardware of a ok")
+		wantEqual(t, "observers of the new device", after, "a ok, inventory of a ok, hardware of a ok")
 	})
 }
 

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"slices"
@@ -201,16 +202,12 @@ func viewOfDevice(d *api.Device, c clock, docs documents, anchor string) deviceV
 		v.Adapter, v.Links, v.Counted = api.Adapter(h.Latest), api.Links(h), countersOf(h)
 	}
 	stale := func(kind state.Kind) bool { return slices.Contains(d.Stale, kind) }
+	contracts, resources := cmp.Or(d.Contracts, new(state.Contracts)), cmp.Or(d.Resources, new(state.Resources))
+	const off = "not run yet, or switched off"
 	v.Runs = []runView{
 		{What: "Probes", Run: d.Last, Stale: stale(state.KindProbe), None: "not run yet"},
-		{What: "Contract run", Stale: stale(state.KindContract), None: "not run yet, or switched off"},
-		{What: "Inventory", Stale: stale(state.KindInventory), None: "not run yet, or switched off"},
-	}
-	if d.Contracts != nil {
-		v.Runs[1].Run, v.Runs[1].PutOff = d.Contracts.Last, d.Contracts.PutOff
-	}
-	if d.Resources != nil {
-		v.Runs[2].Run = d.Resources.Last
+		{What: "Contract run", Run: contracts.Last, PutOff: contracts.PutOff, Stale: stale(state.KindContract), None: off},
+		{What: "Inventory", Run: resources.Last, Stale: stale(state.KindInventory), None: off},
 	}
 	return v
 }

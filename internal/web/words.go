@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"reflect"
@@ -21,19 +22,12 @@ func functions() template.FuncMap {
 			return slices.DeleteFunc(d.Probes(), func(p state.ProbeResult) bool { return p.Status == "" })
 		},
 		"limits": func(d deviceView) []state.Limit {
-			if d.Info == nil {
-				return nil
-			}
-			return slices.Concat(d.Info.Limits, d.Info.Extended)
+			info := cmp.Or(d.Info, new(state.Device))
+			return slices.Concat(info.Limits, info.Extended)
 		},
-		"memoryOf": collect(func(p state.Probe) []state.Memory { return p.Memory }),
-		"methods":  collect(func(p state.Probe) []state.Method { return p.Methods }),
-		"ports": func(d deviceView) []state.Port {
-			if d.Info == nil {
-				return nil
-			}
-			return d.Info.Ports
-		},
+		"memoryOf":      collect(func(p state.Probe) []state.Memory { return p.Memory }),
+		"methods":       collect(func(p state.Probe) []state.Method { return p.Methods }),
+		"ports":         func(d deviceView) []state.Port { return cmp.Or(d.Info, new(state.Device)).Ports },
 		"registrations": collect(func(p state.Probe) []state.Registration { return p.Registrations }),
 		"bar":           bar,
 		"counts":        api.Counts,
@@ -50,12 +44,12 @@ func functions() template.FuncMap {
 		"date":          text.Date,
 		"distribution":  func(l state.Latency, a axis) template.HTML { return distribution(&l, a) },
 		"first":         first,
-		"hex":           hex,
+		"hex":           func(n uint32) string { return fmt.Sprintf("0x%04x", n) },
 		"like":          func(word, like any) template.HTML { return badgeLike(fmt.Sprint(word), fmt.Sprint(like)) },
 		"memlock":       api.Memlock,
 		"method":        api.Method,
 		"memory":        func(n *int64) string { return text.Bytes(*n) },
-		"more":          more,
+		"more":          func(n int, list any) int { return max(0, reflect.ValueOf(list).Len()-n) },
 		"number":        text.NumberOf,
 		"percent":       text.Percent,
 		"prose":         documents{}.Prose,
@@ -82,8 +76,6 @@ func first(n int, list any) any {
 	v := reflect.ValueOf(list)
 	return v.Slice(0, min(n, v.Len())).Interface()
 }
-
-func more(n int, list any) int { return max(0, reflect.ValueOf(list).Len()-n) }
 
 type badgeStyle struct{ class, symbol string }
 
@@ -146,8 +138,6 @@ func (d documents) Prose(s string) template.HTML {
 }
 
 func brief(s string) string { return text.Truncate(s, 240) }
-
-func hex(n uint32) string { return fmt.Sprintf("0x%04x", n) }
 
 type clock struct{ now time.Time }
 

@@ -58,7 +58,7 @@ func startInto(t *testing.T, args ...string) (*exporter, *os.File) {
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "log")
 	running.Check(t, unix.Mkfifo(pipe, 0o600))
-	log := running.Must(os.OpenFile(pipe, os.O_RDWR, 0))(t) // which waits for nobody
+	log := running.Must(os.OpenFile(pipe, os.O_RDWR, 0))(t) // It does not block.
 	t.Cleanup(func() { _ = log.Close() })                   // It may be closed already.
 	const smallest = 4096
 	if _, err := unix.FcntlInt(log.Fd(), unix.F_SETPIPE_SZ, smallest); err != nil {

@@ -77,7 +77,7 @@ func TestLinkWatch(t *testing.T) {
 		defer mu.Unlock()
 		return events[event]
 	}
-	// await waits for the event of a change, which it repeats in case nobody listens yet.
+	// await waits for the event of a change, and repeats the change until somebody listens.
 	await := func(want linkEvent, change func()) {
 		t.Helper()
 		before := count(want)

@@ -25,7 +25,7 @@ type completionSources struct {
 	route   *session.Route
 	noRoute error
 	// flushes are the methods by which the device flushes, at most one for sends, which is the
-	// first. noSends and noReceives say why there is none for them. Nil means that there is.
+	// first. noSends and noReceives are why it has none for them. Nil means that it has.
 	flushes             []session.Flush
 	noSends, noReceives error
 	// qpType is a type of QP that the device has: RC, or UD where there is no RC.
