@@ -62,6 +62,9 @@ type proof struct {
 	troubled, healthy []string
 	// patience is how long the expressions may take to return data.
 	patience time.Duration
+	// stir, if there is any, is called every few minutes while some return none: what
+	// happens once may go unseen on a busy host.
+	stir func()
 }
 
 // newProof collects the expressions of dashboards and rules. Each file must have
@@ -106,11 +109,16 @@ func (p *proof) prove(t testing.TB) {
 		return reason(p.exceptions.Empty, e)+reason(p.exceptions.Either, e) != ""
 	})
 	began := time.Now()
+	stirred := began
 	for deadline := began.Add(p.patience); ; time.Sleep(time.Second) {
 		p.api.MustRun(t)
 		missing = p.ask(t, missing, time.Now(), false)
 		if t.Failed() || len(missing) == 0 || time.Now().After(deadline) {
 			break
+		}
+		if p.stir != nil && time.Since(stirred) > 3*time.Minute {
+			p.stir()
+			stirred = time.Now()
 		}
 	}
 	for _, e := range missing {

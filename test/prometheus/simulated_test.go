@@ -34,9 +34,9 @@ func TestSimulated(t *testing.T) {
 	// The capacity is what it has, so that each exporter gets a list of its own.
 	simulated := slices.Clip([]string{"--provider=simulated", "--config.file=testdata/config.yaml"})
 	flags := slices.Concat(simulated, []string{
-		"--probe.interval=4s", "--probe.concurrency=32",
+		"--probe.interval=12s", "--probe.concurrency=32",
 		"--notification.samples=5", "--notification.vectors=64",
-		"--inventory.interval=4s", "--hardware.interval=4s",
+		"--inventory.interval=12s", "--hardware.interval=12s",
 		"--collector.memory", "--collector.limits", "--collector.verb-histograms", "--collector.owner-pids", "--collector.cgroups",
 		"--collector.raw-counters", "--collector.interrupts",
 	})
@@ -58,7 +58,7 @@ func TestSimulated(t *testing.T) {
 	}
 	// It has time for all vectors of a device, and never ends a run that hangs.
 	patient := start("the patient exporter", "testdata/trouble.yaml", append(
-		simulated, "--device.include=sim_(hang|wide)0", "--probe.interval=1s", "--probe.timeout=1h",
+		simulated, "--device.include=sim_(hang|wide)0", "--probe.interval=5s", "--probe.timeout=1h",
 		"--notification.samples=1", "--notification.vectors=320",
 		"--contract.interval=0", "--inventory.interval=0", "--hardware.interval=0",
 	)...)

@@ -21,7 +21,7 @@ const lowest = 12000
 
 // TestVM has Prometheus, on this machine, scrape an exporter of real Soft-RoCE devices
 // in the virtual machine that test/vm/run boots: one whose port is active and that
-// programs use, one whose port is down, and one that goes away.
+// programs use, one whose port is down, and one that comes and goes.
 func TestVM(t *testing.T) {
 	rules := readRules(t, filepath.Join(repository, "alerts"))
 	p := newProof(t, readDashboards(t, filepath.Join(repository, "dashboards")), rules)
@@ -57,8 +57,11 @@ func TestVM(t *testing.T) {
 	// points of an annotation. A busy host may read the hardware minutes later.
 	p.api.returns(t, `rdma_device_info{device="rxe2"} offset `+seconds(6*p.api.scrapes))
 	p.api.returns(t, `rdma_hardware_success{device="rxe2"} offset `+seconds(6*p.api.scrapes))
-	connection := running.Must(net.Dial("tcp4", "127.0.0.1:"+trigger))(t)
-	_ = connection.Close()
+	p.stir = func() {
+		connection := running.Must(net.Dial("tcp4", "127.0.0.1:"+trigger))(t)
+		_ = connection.Close()
+	}
+	p.stir()
 
 	p.prove(t)
 	p.api.checkAlerts(t)
