@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"testing"
 )
@@ -21,6 +22,10 @@ const (
 
 // exporterFile is the exporter that is tested.
 var exporterFile = os.Getenv("RDMA_EXPORTER_BINARY")
+
+// A test that enters a namespace ends the thread afterwards. The first thread of a process cannot
+// end, so no test may run on it.
+func init() { runtime.LockOSThread() }
 
 func TestMain(m *testing.M) {
 	if err := testBed(); err != nil {

@@ -322,8 +322,8 @@ func preloadFlags(t *testing.T, timeout time.Duration) []string {
 // waitingGates is how many exporters have those runs that hang, at the same time: they
 // only wait. patientGates is how many have the others, which wait half of the time.
 const (
-	waitingGates = 3
-	patientGates = 2
+	waitingGates = 6
+	patientGates = 3
 )
 
 // link adds a device like the active one, with the port active, until the test ends.
