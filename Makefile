@@ -42,7 +42,8 @@ ldflags = -X $(info).Version=$(shell cat VERSION) \
 # What the tests find: the built binary, the program that it is measured against, one
 # that holds objects, the library that makes verbs fail, promtool, and a newer one. Without
 # paths in it, what is compiled once serves the exporter, the tests and every checkout.
-test_env = GOFLAGS='$(strip $(GOFLAGS))' RDMA_EXPORTER_BINARY='$(CURDIR)/$(exporter)' RDMA_YARDSTICK='$(CURDIR)/$(bin)/yardstick' \
+# The linter vets, and nobody debugs the tests' programs.
+test_env = GOFLAGS='$(strip $(GOFLAGS)) -vet=off -ldflags=-w' RDMA_EXPORTER_BINARY='$(CURDIR)/$(exporter)' RDMA_YARDSTICK='$(CURDIR)/$(bin)/yardstick' \
 	RDMA_NATIVE_PROMETHEUS='$(CURDIR)/$(native_prometheus)/usr/bin' RDMA_HOLDER='$(CURDIR)/$(bin)/holder' RDMA_FAULTS_LIBRARY='$(CURDIR)/$(bin)/libfaults.so' PATH='$(CURDIR)/$(promtool)/usr/bin':"$$PATH"
 
 .PHONY: help
@@ -71,7 +72,7 @@ demo: build ## Serve the metrics of real Soft-RoCE devices, in a VM, on 127.0.0.
 
 # What waits now and then runs beside the machines.
 .PHONY: test
-test: beside := test-browser test-e2e test-fuzz test-deploy
+test: beside := test-browser test-e2e test-deploy
 test: test-unit test-vm ## Run the tests, those on real devices in the VM included
 
 .PHONY: test-tools
@@ -94,7 +95,7 @@ sequential := TestTroublesTogether|TestManyDevices|TestReadAtTheBounds|TestReadT
 .PHONY: test-plain test-race
 test-plain:
 	$(test_env) go test $$(go list ./... | grep -vxF -e "$$(go list ./test/e2e $(concurrent))")
-	$(test_env) go test -vet=off -run '^($(sequential))$$' $(concurrent)
+	$(test_env) go test -run '^($(sequential))$$' $(concurrent)
 test-race:
 	$(test_env) GORACE=atexit_sleep_ms=10 go test -race -skip '^($(sequential))$$' $(concurrent)
 
@@ -119,10 +120,9 @@ machines := test-preload test-systemd test-devices test-audits test-some-adapter
 .PHONY: test-vm
 test-vm: test-tools $(bin)/yardstick $(bin)/holder $(bin)/libfaults.so ## Run the tests on real devices in the VM
 	@test/vm/setup
-# Three at a time: each waits now and then. With more, tests of the built exporter run out of
-# patience on two processors.
+# Two at a time: with more, tests of the built exporter run out of patience on two processors.
 	@tools/packages $(systemd_packages) $(image_packages) $(if $(beside),$(browser_packages))
-	$(MAKE) --no-print-directory -j 3 --output-sync=target $(wordlist 1,4,$(machines)) $(beside) $(wordlist 5,99,$(machines))
+	$(MAKE) --no-print-directory -j 2 --output-sync=target $(wordlist 1,4,$(machines)) $(beside) $(wordlist 5,99,$(machines))
 
 # Of the test bed, that what fails in it is a failure, and a machine that ends, too.
 .PHONY: test-bed-fails
@@ -195,8 +195,7 @@ privileges: test-tools $(bin)/holder ## Rewrite the tables of docs/reference/pri
 chart := deploy/helm/rdma-exporter
 
 .PHONY: test-deploy
-test-deploy: build $(helm) $(bin)/golangci-lint ## Lint and render the Helm chart, decode each object strictly, and start the exporter as it says
-	for module in check sbom; do (cd deploy/$$module && go vet . && '$(CURDIR)/$(bin)/golangci-lint' run --config ../../.golangci.yml ./...); done
+test-deploy: build $(helm) ## Render the Helm chart, decode each object strictly, and start the exporter as it says
 	cd deploy/check && $(test_env) RDMA_HELM='$(CURDIR)/$(helm)' go test -count=1 -v .
 
 .PHONY: chart
@@ -267,7 +266,7 @@ fuzz: ## Fuzz everything that reads what comes from outside, for a minute each (
 	tools/fuzz $(time)
 
 .PHONY: test-fuzz
-test-fuzz: ## The same, for a second each, and the tests of tools/fuzz, if that has changed
+test-fuzz: ## The same, for a second each, and the tests of tools/fuzz; make test has the seeds alone
 	@tools/packages gcc libc6-dev libibverbs-dev
 	tools/fuzz 1s
 	go test -tags fuzzing ./test/fuzzing
@@ -339,7 +338,8 @@ lint: $(bin)/golangci-lint $(bin)/gofumpt $(vale) $(actionlint) ## Check style, 
 	CGO_ENABLED=0 go vet ./...
 	$(bin)/golangci-lint run ./...
 	$(bin)/golangci-lint run --build-tags $(tags) ./verbs/ibverbs ./internal/probe/contract ./internal/restrack ./test/...
-	cd test/bench && '$(CURDIR)/$(bin)/golangci-lint' run --config ../../.golangci.yml ./... && go mod tidy -diff
+	@for module in test/bench deploy/check deploy/sbom; do (cd $$module && '$(CURDIR)/$(bin)/golangci-lint' run --config ../../.golangci.yml ./...) || exit 1; done
+	cd test/bench && go mod tidy -diff
 	@if grep -rl --include='*.go' '^import "C"' . | grep -v '^./verbs/ibverbs/'; then \
 		echo "verbs/ibverbs is the only package with C" >&2; exit 1; fi
 	shellcheck -x $(filter-out %.tsv %.txt tools/phrases,$(wildcard tools/*)) deploy/packages/{postinstall,preremove} test/vm/run test/vm/setup test/vm/guest test/vm/init test/prometheus/testdata/guest .ci/run

@@ -171,7 +171,7 @@ func Catalogue() []Entry {
 		entry(FindingNotification, "missing", failure, "",
 			"In the last measurement of a completion vector, a posted work request had not completed by the deadline.",
 			"The request or its completion was lost, or is very late: a program that waits for it hangs just as long.",
-			"See `dmesg`, and the counters of the port: `rdma statistic show link {device}`. Try it by hand: "+pingpong+". If the host is merely busy, raise the deadline; otherwise "+vendor+"."),
+			"See `dmesg`, and the counters of the port: `rdma statistic show link {device}`. Try it by hand: "+pingpong+". If the host is merely busy, raise `--probe.timeout`, which the deadline follows; otherwise "+vendor+"."),
 		entry(FindingNotification, "spurious", degradation, "",
 			"In the last measurement of a completion vector, events came while the completion queue was empty.",
 			"A program wakes for nothing, and fails if it assumes that each event has a completion.",
