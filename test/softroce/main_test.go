@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"testing"
 )
@@ -22,10 +21,6 @@ const (
 
 // exporterFile is the exporter that is tested.
 var exporterFile = os.Getenv("RDMA_EXPORTER_BINARY")
-
-// A test that enters a namespace ends the thread afterwards. The first thread of a process cannot
-// end, so no test may run on it.
-func init() { runtime.LockOSThread() }
 
 func TestMain(m *testing.M) {
 	if err := testBed(); err != nil {

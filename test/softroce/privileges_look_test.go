@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -172,9 +173,18 @@ func dialerIn(pid int) func(ctx context.Context, network, address string) (net.C
 			err  error
 		}
 		results := make(chan result, 1)
-		go func() {
-			// The thread is never unlocked, and so ends with its namespace.
+		var dial func()
+		dial = func() {
+			// The thread is never unlocked, and so ends with its namespace. The first thread of
+			// the process cannot end: it waits for another one.
 			runtime.LockOSThread()
+			if unix.Gettid() == os.Getpid() {
+				defer runtime.UnlockOSThread()
+				var other sync.WaitGroup
+				other.Go(dial)
+				other.Wait()
+				return
+			}
 			ns, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", pid))
 			if err != nil {
 				results <- result{err: err}
@@ -188,7 +198,8 @@ func dialerIn(pid int) func(ctx context.Context, network, address string) (net.C
 			// An address that needs no resolver is dialled by this very thread.
 			conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
 			results <- result{conn, err}
-		}()
+		}
+		go dial()
 		r := <-results
 		return r.conn, r.err
 	}
