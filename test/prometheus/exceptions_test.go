@@ -18,6 +18,8 @@ import (
 type exceptions struct {
 	// Empty return nothing.
 	Empty map[string][]string `yaml:"empty"`
+	// Stirred return nothing, or either once the test has stirred.
+	Stirred map[string][]string `yaml:"stirred"`
 	// Either return data or nothing, as chance has it.
 	Either map[string][]string `yaml:"either"`
 	// Healthy are alerts that find something on healthy instances too.
@@ -62,7 +64,7 @@ func (x exceptions) check(t testing.TB, all []*expression) {
 		known[e.id()] = e.kind
 	}
 	seen := make(map[string]bool)
-	for _, list := range []map[string][]string{x.Empty, x.Either, x.Healthy, x.Unscraped} {
+	for _, list := range []map[string][]string{x.Empty, x.Stirred, x.Either, x.Healthy, x.Unscraped} {
 		for reason, ids := range list {
 			for _, id := range ids {
 				if _, ok := known[id]; !ok {
