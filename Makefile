@@ -195,8 +195,8 @@ privileges: test-tools $(bin)/holder ## Rewrite the tables of docs/reference/pri
 chart := deploy/helm/rdma-exporter
 
 .PHONY: test-deploy
-test-deploy: build $(helm) ## Render the Helm chart, decode each object strictly, and start the exporter as it says
-	cd deploy/check && $(test_env) RDMA_HELM='$(CURDIR)/$(helm)' go test -count=1 -v .
+test-deploy: build ## Render the Helm chart, decode each object strictly, and start the exporter as it says
+	cd deploy/check && $(test_env) go test -count=1 -v .
 
 .PHONY: chart
 chart: $(helm) ## Package the Helm chart, with rules and dashboards, into .cache/chart
@@ -358,9 +358,9 @@ fmt: $(bin)/gofumpt ## Format the code
 	$(bin)/gofumpt -w .
 
 .PHONY: generate
-generate: build $(helm) ## Rewrite what follows from the code: lists in docs/, dashboards, golden files, and the README of the chart
+generate: build ## Rewrite what follows from the code: lists in docs/, dashboards, golden files, and the README of the chart
 	$(test_env) go test ./internal/hardware/counters ./internal/health ./collector ./dashboards ./internal/supervisor ./internal/probe ./internal/probe/contract ./internal/api ./internal/terminal ./internal/web ./test/adapters/check ./test/e2e ./test/security -update
-	cd deploy/check && $(test_env) RDMA_HELM='$(CURDIR)/$(helm)' go test -run '^TestReadme$$' . -update
+	cd deploy/check && $(test_env) go test -run '^TestReadme$$' . -update
 
 $(bin)/golangci-lint: Makefile
 	@mkdir -p $(bin)

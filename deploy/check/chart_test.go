@@ -40,7 +40,7 @@ func chartObjects(t *testing.T, name string, args ...string) []object {
 func TestLint(t *testing.T) {
 	for _, v := range values {
 		t.Run(v.name, func(t *testing.T) {
-			if _, err := runHelm(t, "lint", "--strict", "--quiet", kubeVersion, "--values", valuesFile(v.name), chart); err != nil {
+			if err := helmLint(chart, "--values", valuesFile(v.name)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -324,7 +324,7 @@ func TestNotes(t *testing.T) {
 		{"everything", "flags.probe.jitter=0.2", []string{level, ignored}},
 	} {
 		t.Run(test.name+" "+test.set, func(t *testing.T) {
-			out, err := runHelm(t, "template", "rdma-exporter", dir, kubeVersion, "--show-only", "templates/notes.yaml", "--values", valuesFile(test.name), "--set", test.set)
+			out, err := helmTemplate("rdma-exporter", dir, "--show-only", "templates/notes.yaml", "--values", valuesFile(test.name), "--set", test.set)
 			if err != nil {
 				t.Fatal(err)
 			}

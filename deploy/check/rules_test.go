@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -89,14 +91,15 @@ func TestDashboards(t *testing.T) {
 func unpacked(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if out, err := runHelm(t, "package", "--destination", dir, chart); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	loaded, err := loader.LoadDir(chart)
+	if err != nil {
+		t.Fatal(err)
 	}
-	packages, err := filepath.Glob(filepath.Join(dir, "*.tgz"))
-	if err != nil || len(packages) != 1 {
-		t.Fatalf("packages: %v %v", packages, err)
+	archive, err := chartutil.Save(loaded, dir)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), "tar", "--extract", "--file", packages[0], "--directory", dir).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "tar", "--extract", "--file", archive, "--directory", dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return filepath.Join(dir, "rdma-exporter")

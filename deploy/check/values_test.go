@@ -108,7 +108,7 @@ func TestFails(t *testing.T) {
 		{"a.b", "monitor.kind=ServiceMonitor,fullnameOverride=a-b", ""},
 	} {
 		t.Run(test.release+" "+test.values, func(t *testing.T) {
-			out, err := runHelm(t, "template", test.release, chart, kubeVersion, "--set", test.values)
+			out, err := helmTemplate(test.release, chart, "--set", test.values)
 			switch {
 			case test.want == "" && err != nil:
 				t.Error(err)
@@ -135,7 +135,7 @@ func TestNames(t *testing.T) {
 		{"r", "ns", "fullnameOverride=" + strings.Repeat("a", 38) + "--b"},
 	} {
 		t.Run(test.release+" "+test.namespace+" "+test.values, func(t *testing.T) {
-			out, err := runHelm(t, "template", test.release, chart, kubeVersion, "--namespace", test.namespace, "--set-string", test.values,
+			out, err := helmTemplate(test.release, chart, "--namespace", test.namespace, "--set-string", test.values,
 				"--set", "monitor.kind=PodMonitor,prometheusRule.enabled=true,dashboards.enabled=true,config.findings.qp_errors=3")
 			if err != nil {
 				t.Fatal(err)

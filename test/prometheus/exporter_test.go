@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"rdma_exporter/test/running"
 )
@@ -28,21 +29,27 @@ func startExporter(t testing.TB, name string, args ...string) *exporter {
 	return &exporter{Process: p, address: p.Listening(t)}
 }
 
-// exposition returns what the exporter serves to a scrape.
-func (e *exporter) exposition(t testing.TB) string {
+// exposition returns what the exporter serves to a scrape. On a busy machine the exporter may
+// cut a connection that is slow, so it is asked until it answers.
+func (e *exporter) exposition(t testing.TB) (text string) {
 	t.Helper()
-	e.MustRun(t)
-	client := &http.Client{Timeout: running.Patience}
-	response, err := client.Get("http://" + e.address + "/metrics")
-	if err != nil {
-		t.Fatalf("scrape %s: %v", e.Name, err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		t.Fatalf("scrape %s: %s, %v", e.Name, response.Status, err)
-	}
-	return string(text)
+	client := &http.Client{Timeout: time.Minute}
+	running.Eventually(t, e.Name+" answers a scrape", func() bool {
+		e.MustRun(t)
+		response, err := client.Get("http://" + e.address + "/metrics")
+		if err != nil {
+			t.Logf("scrape %s: %v", e.Name, err)
+			return false
+		}
+		defer func() { _ = response.Body.Close() }()
+		b, err := io.ReadAll(response.Body)
+		if response.StatusCode != http.StatusOK {
+			t.Fatalf("scrape %s: %s", e.Name, response.Status)
+		}
+		text = string(b)
+		return err == nil
+	})
+	return text
 }
 
 // checkExposition has promtool judge what the exporter serves.
