@@ -120,9 +120,9 @@ machines := test-preload test-systemd test-devices test-audits test-some-adapter
 .PHONY: test-vm
 test-vm: test-tools $(bin)/yardstick $(bin)/holder $(bin)/libfaults.so ## Run the tests on real devices in the VM
 	@test/vm/setup
-# Two at a time: with more, tests of the built exporter run out of patience on two processors.
+# Three at a time: with more, tests of the built exporter run out of patience on two processors.
 	@tools/packages $(systemd_packages) $(image_packages) $(if $(beside),$(browser_packages))
-	$(MAKE) --no-print-directory -j 2 --output-sync=target $(wordlist 1,4,$(machines)) $(beside) $(wordlist 5,99,$(machines))
+	$(MAKE) --no-print-directory -j 3 --output-sync=target $(wordlist 1,4,$(machines)) $(beside) $(wordlist 5,99,$(machines))
 
 # Of the test bed, that what fails in it is a failure, and a machine that ends, too.
 .PHONY: test-bed-fails

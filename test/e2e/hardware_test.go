@@ -19,7 +19,7 @@ func TestHardwareHangs(t *testing.T) {
 	}
 	profile += "  - {name: hung, like: sim_ib0, hardware_faults: [hang]}\n  - {name: ill, like: sim_ib0, hardware_faults: [fail]}\n"
 	e := start(t, "--provider=simulated", "--simulated.profile="+running.File(t, "profile.yaml", profile),
-		"--probe.interval=1h", "--contract.interval=0", "--inventory.interval=0", "--hardware.interval=500ms")
+		"--probe.interval=1h", "--contract.interval=0", "--inventory.interval=0", "--hardware.interval=500ms", "--inventory.timeout=10s")
 	runs := func(device, outcome string) float64 {
 		_, m := e.exposition(t)
 		return m.sum("rdma_hardware_runs_total", "device", device, "outcome", outcome)
