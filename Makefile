@@ -115,14 +115,14 @@ test-browser: build ## Look at the status page in a browser; what it showed is i
 	$(test_env) RDMA_CHROMIUM=/usr/bin/chromium go test -tags browser ./test/browser
 
 # Those that take longest come first, so that none is left for the end.
-machines := test-preload test-systemd test-devices test-audits test-some-adapters test-prometheus test-verbs test-image test-moments test-vectors test-bed-fails
+machines := test-prometheus test-systemd test-preload test-audits test-devices test-image test-some-adapters test-verbs test-moments test-vectors test-bed-fails
 
 .PHONY: test-vm
 test-vm: test-tools $(bin)/yardstick $(bin)/holder $(bin)/libfaults.so ## Run the tests on real devices in the VM
 	@test/vm/setup
 # Three at a time: with more, tests of the built exporter run out of patience on two processors.
 	@tools/packages $(systemd_packages) $(image_packages) $(if $(beside),$(browser_packages))
-	$(MAKE) --no-print-directory -j 3 --output-sync=target $(wordlist 1,4,$(machines)) $(beside) $(wordlist 5,99,$(machines))
+	$(MAKE) --no-print-directory -j 3 --output-sync=target $(wordlist 1,2,$(machines)) $(beside) $(wordlist 3,99,$(machines))
 
 # Of the test bed, that what fails in it is a failure, and a machine that ends, too.
 .PHONY: test-bed-fails
