@@ -351,8 +351,8 @@ func TestPreload(t *testing.T) {
 		devices = append(devices, link(t, i))
 	}
 	// The first exporters have all runs that end, and so may be patient. The others give up
-	// soon. A run that is given up before it hangs is repeated.
-	timeout := min(max(10*time.Second, 15*runTime(t)), 30*time.Second)
+	// soon, but not before a run on a busy machine hangs. One that is given up is repeated.
+	timeout := min(max(25*time.Second, 15*runTime(t)), time.Minute)
 	gates := []*gate{startGated(t, active, preloadFlags(t, 2*time.Minute)...)}
 	for i, device := range devices {
 		patience := timeout
