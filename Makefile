@@ -120,9 +120,10 @@ machines := test-prometheus test-systemd test-preload test-audits test-devices t
 .PHONY: test-vm
 test-vm: test-tools $(bin)/yardstick $(bin)/holder $(bin)/libfaults.so ## Run the tests on real devices in the VM
 	@test/vm/setup
-# Two at a time: more gain nothing on two processors, and make tests run out of patience.
+# What they need has been made (-o): otherwise make begins those that need nothing, and leaves the
+# longest for the end. Two at a time: more gain nothing on two processors, and make tests run out of patience.
 	@tools/packages $(systemd_packages) $(image_packages) $(if $(beside),$(browser_packages))
-	$(MAKE) --no-print-directory -j 2 --output-sync=target $(wordlist 1,2,$(machines)) $(beside) $(wordlist 3,99,$(machines))
+	$(MAKE) --no-print-directory -o build -o test-tools -j 2 --output-sync=target $(wordlist 1,2,$(machines)) $(beside) $(wordlist 3,99,$(machines))
 
 # Of the test bed, that what fails in it is a failure, and a machine that ends, too.
 .PHONY: test-bed-fails
