@@ -145,7 +145,7 @@ audits := ^Test(Audit|Contracts|Inventory|Privileges)
 # TestMeter is not of any device, and a part of test-unit.
 .PHONY: test-devices test-audits test-preload test-moments test-verbs test-vectors
 test-devices:
-	$(test_env) go test -tags vm -v -skip '^TestPreload$$|$(audits)|$(moments)' -exec "$(vm)" ./test/softroce
+	$(test_env) go test -tags vm -v -skip '^TestPreload$$|^TestTrial|$(audits)|$(moments)' -exec "$(vm)" ./test/softroce
 test-audits:
 	$(test_env) go test -tags vm -v -run '$(audits)' -exec "$(vm)" ./test/softroce
 test-preload:
@@ -158,6 +158,11 @@ test-verbs:
 # More than the default of --notification.vectors; the others have two.
 test-vectors:
 	$(test_env) go test -tags vm -v -run '^TestManyVectors$$' -exec "$(vm) --vectors 8" ./test/softroce
+
+.PHONY: trials
+trials: test-tools ## See what the exporter does when the clock jumps, the host is suspended, or memory or a system call is denied
+	@test/vm/setup
+	$(test_env) go test -tags vm -v -run '^TestTrial' -exec "$(vm)" ./test/softroce
 
 systemd_packages = systemd udev openssl bash zsh fish mandoc rpm
 systemd_env = RDMA_PACKAGES='$(CURDIR)/$(packages)' $(test_env)
@@ -382,6 +387,10 @@ packages: build $(nfpm) ## Make a deb and an rpm of the exporter, with all that 
 	NFPM=$(nfpm) tools/nfpm $(exporter) "$$(go env GOARCH)" $(packages)
 
 release_env = NFPM='$(CURDIR)/$(nfpm)' HELM='$(CURDIR)/$(helm)' SBOM='$(CURDIR)/$(sbom)'
+
+.PHONY: pin
+pin: ## Pin actions and base images by commit and digest, which asks their hosts (needs git and skopeo)
+	tools/pin
 
 .PHONY: release
 release: $(nfpm) $(helm) $(sbom) ## Make the files of a release for amd64 and arm64, in .cache/release, and try them (as root)
