@@ -49,7 +49,7 @@ LABEL org.opencontainers.image.title="rdma_exporter" \
       org.opencontainers.image.revision="${REVISION}" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.source="${SOURCE}"
-USER 65534:65534
+USER 10879:10879
 EXPOSE 10879
 ENTRYPOINT ["/usr/bin/rdma_exporter"]
 HEALTHCHECK --interval=30s --timeout=10s --start-period=10s CMD ["/usr/bin/rdma_exporter", "healthcheck"]

@@ -40,7 +40,8 @@ type Collector struct {
 	mu        sync.Mutex
 	histories map[string]*history
 	// pasts are the sparse series of each device that were not 0 once.
-	pasts map[string]past
+	pasts  map[string]past
+	owners ownerNames
 }
 
 // New returns a Collector that has observed no run.
@@ -160,7 +161,7 @@ func (c *Collector) present(s *state.Snapshot) []*history {
 func (c *Collector) builders(host *health.Host) []*builder {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	b := newBuilder(c.table, nil)
+	b := newBuilder(c.table, nil, &c.owners)
 	all := []*builder{b}
 	if c.options.Exporter != nil {
 		addSelf(b, c.options.Exporter())
@@ -195,7 +196,7 @@ func (c *Collector) device(provider string, s *state.DeviceState, judged *health
 	if c.pasts[s.Name] == nil {
 		c.pasts[s.Name] = make(past)
 	}
-	b := newBuilder(c.table, c.pasts[s.Name])
+	b := newBuilder(c.table, c.pasts[s.Name], &c.owners)
 	// There are few of these, and no report of a child may take their place.
 	findings := func() {
 		if judged.Findings != nil && (s.Present || len(judged.Findings) > 0) {

@@ -28,6 +28,8 @@ func declareExporter(t *table) {
 		"Number of RDMA devices on the host.")
 	t.gauge("rdma_exporter_discovery_success", "1 or 0",
 		"Whether the last listing of devices succeeded.")
+	t.gauge("rdma_exporter_child_start_success", "1 or 0",
+		"Whether the last child process could be started. Without children, nothing is probed.")
 	t.gauge("rdma_exporter_config_last_reload_successful", "1 or 0",
 		"Whether the last load of the configuration file succeeded. If not, the previous version stays in force.")
 	t.gauge("rdma_exporter_config_last_reload_success_timestamp_seconds", "seconds since 1970",
@@ -54,6 +56,7 @@ func addExporter(b *builder, h *health.Host) {
 	}
 	b.gauge("rdma_devices", float64(present))
 	b.boolGauge("rdma_exporter_discovery_success", s.DiscoveryError == "")
+	b.boolGauge("rdma_exporter_child_start_success", s.StartError == "")
 	b.positive("rdma_exporter_unused_acceptances", float64(len(h.Findings)))
 }
 

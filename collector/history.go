@@ -153,7 +153,7 @@ func (h *history) collect(chosen Choice, ch chan<- prometheus.Metric) {
 			v.Collect(ch)
 		}
 	}
-	b := newBuilder(h.table, nil)
+	b := newBuilder(h.table, nil, nil)
 	for _, number := range slices.Sorted(maps.Keys(h.percentiles))[:min(len(h.percentiles), state.MaxVectors)] {
 		b.gauge(vectorLatency, h.percentiles[number].Seconds(), h.device, strconv.Itoa(number))
 	}

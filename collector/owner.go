@@ -5,12 +5,39 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"rdma_exporter/internal/state"
 )
 
 // maxProcesses limits the processes whose locked memory has series, largest first.
 const maxProcesses = 256
+
+// maxOwnerNames limits the owners that get series of their own within ownerDay. A program chooses its
+// name, and could choose another one each minute.
+const (
+	maxOwnerNames = 4096
+	ownerDay      = 24 * time.Hour
+)
+
+// ownerNames are the labels of owners that got series of their own in the last ownerDay.
+type ownerNames struct {
+	since time.Time
+	seen  map[string]bool
+}
+
+// admits reports whether an owner with these labels gets series of its own.
+func (o *ownerNames) admits(labels []string) bool {
+	if now := time.Now(); now.Sub(o.since) >= ownerDay {
+		o.since, o.seen = now, make(map[string]bool)
+	}
+	key := strings.Join(labels, "\xff")
+	if !o.seen[key] && len(o.seen) >= maxOwnerNames {
+		return false
+	}
+	o.seen[key] = true
+	return true
+}
 
 // addProcesses adds whether the host's processes are visible, and the memory that they
 // lock, largest first. If a process owns objects on several devices, the newest inventory

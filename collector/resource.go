@@ -128,11 +128,16 @@ func addExhausted(b *builder, name string, all []health.Exhausted) {
 }
 
 // ownerLabels returns the label values of a process, or of all with the same command in the
-// same container.
+// same container. Beyond maxOwnerNames it is one of the others.
 func (b *builder) ownerLabels(pid, comm, containerID, podUID string) []string {
 	labels := []string{text.Valid(comm), text.Valid(containerID), text.Valid(podUID)}
 	if b.on[OwnersPID] {
 		labels = append(labels, pid)
+	}
+	if comm != unknownOwner && comm != otherName && !b.owners.admits(labels) {
+		others := make([]string, len(labels))
+		others[0] = otherName
+		return others
 	}
 	return labels
 }

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
@@ -134,4 +136,41 @@ func TestResourceBounds(t *testing.T) {
 			t.Errorf("%s: dropped series are not told", name)
 		}
 	}
+}
+
+// TestOwnerChurn verifies that a program that changes its name all the time gets a bounded number of
+// series, that none of its objects is lost, and that the next day it may have new ones.
+func TestOwnerChurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const owners = 600
+		taken := &state.Inventory{Owners: make([]state.Owner, owners)}
+		c := collectorOf(&state.Snapshot{Devices: []state.DeviceState{{Name: "rxe0", Present: true, Resources: &state.Resources{Inventory: taken}}}})
+		names := make(map[string]bool)
+		rename := func(round int) {
+			for n := range taken.Owners {
+				taken.Owners[n] = state.Owner{PID: n, Comm: fmt.Sprint(round, "-", n), Objects: []state.TypeCount{{Type: "qp", Objects: 1}}}
+			}
+			got, objects := values(t, c), 0
+			for _, name := range with("rdma_resource_owner_objects", got) {
+				n, _ := strconv.Atoi(got[name])
+				objects += n
+				names[name] = true
+			}
+			if objects != owners {
+				t.Errorf("round %d: %d objects, want %d", round, objects, owners)
+			}
+		}
+		for round := range 8 {
+			rename(round)
+		}
+		if n := len(names); n != 4097 { // with other
+			t.Errorf("%d series in a day, want 4097", n)
+		}
+		time.Sleep(24 * time.Hour)
+		rename(8)
+		if n := len(names); n != 4097+owners {
+			t.Errorf("%d series after a day, want %d", n, 4097+owners)
+		}
+	})
 }

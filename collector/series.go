@@ -29,12 +29,14 @@ type builder struct {
 	// index maps keys of series to places in samples.
 	index map[string]int
 	past  past
+	// owners are the owners with series of their own, on any device.
+	owners *ownerNames
 	// left is the number of series that may still be added. dropped counts the others.
 	left, dropped int
 }
 
-func newBuilder(t *table, past past) *builder {
-	return &builder{table: t, index: make(map[string]int), past: past, left: maxSeries}
+func newBuilder(t *table, past past, owners *ownerNames) *builder {
+	return &builder{table: t, index: make(map[string]int), past: past, owners: owners, left: maxSeries}
 }
 
 func (b *builder) counter(metric string, value uint64, values ...string) {

@@ -57,8 +57,8 @@ func fleetState() []dashboard.Panel {
 			"Devices that the exporters see."),
 			nil, query{`count(group by (@id) (rdma_device_info{@device}))`, ""}),
 		stat(tile("Exporters down", count, anyIs(critical),
-			"Exporters that Prometheus cannot scrape, or that cannot list their devices. The state of their hosts is unknown."),
-			none(), query{`count(group by (job, instance) (up{@instance} == 0 or rdma_exporter_discovery_success{@instance} == 0)) or 0 * count(up{@instance})`, ""}),
+			"Exporters that Prometheus cannot scrape, or that cannot list or probe their devices. The state of their hosts is unknown."),
+			none(), query{`count(group by (job, instance) (up{@instance} == 0 or rdma_exporter_discovery_success{@instance} == 0 or rdma_exporter_child_start_success{@instance} == 0)) or 0 * count(up{@instance})`, ""}),
 		stat(tile("Devices failing", count, anyIs(critical),
 			"Devices whose last run of the probes was not ok."),
 			none(), query{`sum(` + failing + `)` + noDevice, ""}),
@@ -238,18 +238,18 @@ func ofExporter(metric string) string { return `max by (job, instance) (` + metr
 func fleetExporters() []dashboard.Panel {
 	return []dashboard.Panel{
 		table(of(16, 10, "Exporters", count, plain(),
-			"Whether each exporter is up and can list devices, how many its host has, whether it sees the processes of the host, and how long its worst device has gone without a finished run."), "-scraped", []column{
+			"Whether each exporter is up and can list and probe devices, how many its host has, whether it sees the processes of the host, and how long its worst device has gone without a finished run."), "-scraped", []column{
 			{field: "job", title: "job", hidden: true},
 			{field: "instance", title: "instance", links: toHost()},
 			{field: "A", title: "scraped", mappings: upOrDown()},
-			{field: "B", title: "lists devices", mappings: okOr("fails"), empty: "unknown"},
+			{field: "B", title: "lists and probes devices", mappings: okOr("fails"), empty: "unknown"},
 			{field: "C", title: "devices", empty: "unknown"},
 			{field: "D", title: "sees processes", mappings: texts(text{"1", "yes", good}, text{"0", "no", warning}), empty: "unknown"},
 			{field: "E", title: "oldest run", unit: seconds, thresholds: new(overdue()), empty: "unknown"},
 			{field: "version", title: "version"},
 		},
 			query{ofExporter("up"), ""},
-			query{ofExporter("rdma_exporter_discovery_success"), ""},
+			query{ofExporter("rdma_exporter_discovery_success") + ` * on (job, instance) ` + ofExporter("rdma_exporter_child_start_success"), ""},
 			query{ofExporter("rdma_devices"), ""},
 			query{ofExporter("rdma_inventory_pid_visibility"), ""},
 			query{`max by (job, instance) ` + runAge, ""},

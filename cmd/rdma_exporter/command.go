@@ -57,12 +57,28 @@ func (c *commands) start(kind state.Kind, device string, r wire.Request) supervi
 	return supervisor.Command{Path: selfPath, Name: programName, Args: args, Env: c.env, Stdin: stdin}
 }
 
+const processors = "GOMAXPROCS="
+
+// passed returns beginnings of the environment variables that children get: those that rdma-core's
+// providers, the dynamic linker, the C library and Go's runtime read. Vendors' libraries run in
+// children, so secrets of the exporter's environment stay out of these.
+func passed() []string {
+	return []string{
+		"BNXT_", "CXGB4_", "EFA_", "HNS_", "HUGE_", "IBV_", "IONIC_", "IRDMA_", "MANA_", "MLX_", "MLX4_", "MLX5_", "QELR_", "RDMAV_", "SYSFS_PATH=", "T5_", "VERBS_",
+		"GLIBC_TUNABLES=", "LD_", "MALLOC_",
+		"GOCOVERDIR=", "GODEBUG=", "GOGC=", "GOMEMLIMIT=", "GOTRACEBACK=", processors,
+	}
+}
+
 // childEnv returns the environment of the children of a process that has env. Without GOMAXPROCS,
 // preparing for every processor is a good part of the cost of starting a child.
 func childEnv(env []string) []string {
-	const processors = "GOMAXPROCS="
-	if slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, processors) }) {
-		return env
+	// The last of two values counts.
+	kept, beginnings := []string{processors + "1"}, passed()
+	for _, e := range env {
+		if slices.ContainsFunc(beginnings, func(p string) bool { return strings.HasPrefix(e, p) }) {
+			kept = append(kept, e)
+		}
 	}
-	return append(slices.Clone(env), processors+"1")
+	return kept
 }

@@ -70,8 +70,11 @@ func TestChildEnvironment(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ env, want []string }{
 		{nil, []string{"GOMAXPROCS=1"}},
-		{[]string{"A=GOMAXPROCS=2"}, []string{"A=GOMAXPROCS=2", "GOMAXPROCS=1"}},
-		{[]string{"GOMAXPROCS=3", "A=b"}, []string{"GOMAXPROCS=3", "A=b"}},
+		{[]string{"A=GOMAXPROCS=2", "SECRET_TOKEN=s", "GOOGLE_APPLICATION_CREDENTIALS=g", "PATH=/bin"}, []string{"GOMAXPROCS=1"}},
+		{[]string{"GOMAXPROCS=3", "A=b"}, []string{"GOMAXPROCS=1", "GOMAXPROCS=3"}}, // The last one counts.
+		{[]string{"MLX5_SCATTER_TO_CQE=0", "LD_LIBRARY_PATH=/lib", "IBV_SHOW_WARNINGS="}, []string{
+			"GOMAXPROCS=1", "MLX5_SCATTER_TO_CQE=0", "LD_LIBRARY_PATH=/lib", "IBV_SHOW_WARNINGS=",
+		}},
 	} {
 		if got := childEnv(tt.env); !slices.Equal(got, tt.want) {
 			t.Errorf("the children of a process with %q have %q", tt.env, got)

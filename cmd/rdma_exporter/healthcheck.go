@@ -92,6 +92,10 @@ func (h *healthcheck) ask(ctx context.Context, u *url.URL) (string, error) {
 	if err == nil && u.Scheme == "http" && status == http.StatusBadRequest && line == tlsWanted {
 		u.Scheme = "https"
 		status, line, err = get(ctx, u)
+		if err != nil && !errors.Is(err, errCertificate) && !errors.Is(err, syscall.ECONNREFUSED) && ctx.Err() == nil && !h.ready {
+			// A restart mends no TLS: without its key, the exporter would not start.
+			return fmt.Sprintf("it is alive, but its TLS fails: %v", err), nil
+		}
 	}
 	answer := fmt.Sprintf("%d %s", status, http.StatusText(status))
 	var wants string
@@ -134,7 +138,7 @@ func get(ctx context.Context, u *url.URL) (status int, line string, err error) {
 			TLSClientConfig: &tls.Config{
 				// No secret is sent. An exporter with an expired certificate is alive.
 				InsecureSkipVerify: true,
-				MinVersion:         tls.VersionTLS10, // as low as the exporter can be configured
+				MinVersion:         tls.VersionTLS12,
 				GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 					wantsCertificate.Store(true)
 					return &tls.Certificate{}, nil // none

@@ -119,13 +119,9 @@ func TestHealthcheckTLS(t *testing.T) {
 		says           string
 	}{
 		"any":                  {&tls.Config{}, 0, 0, "200 OK: well\n"},
-		"old":                  {&tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS10}, 0, 0, "200 OK: well\n"},
 		"optional certificate": {&tls.Config{ClientAuth: tls.VerifyClientCertIfGiven}, 0, 0, "200 OK: well\n"},
 		"certificate":          {&tls.Config{ClientAuth: tls.RequireAndVerifyClientCert}, 0, 1, "TLS handshake refused: it wants a client certificate, so "},
 		"certificate, TLS 1.2": {&tls.Config{ClientAuth: tls.RequireAnyClientCert, MaxVersion: tls.VersionTLS12}, 0, 1, "TLS handshake refused: it wants a client certificate, so "},
-		"broken": {&tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-			return nil, io.ErrUnexpectedEOF
-		}}, 1, 1, "remote error: tls: internal error\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -138,6 +134,18 @@ func TestHealthcheckTLS(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestHealthcheckBrokenTLS verifies that an exporter whose TLS fails, because its key is missing for a
+// moment, is alive and not ready. Whoever asks for https wants TLS to work.
+func TestHealthcheckBrokenTLS(t *testing.T) {
+	t.Parallel()
+	broken := &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return nil, io.ErrUnexpectedEOF }}
+	address := serving(t, broken, answering(200, "well\n")).Listener.Addr().String()
+	const alert = "remote error: tls: internal error\n"
+	checkHealth(t.Context(), t, []string{"--url=http://" + address}, 0, "https://"+address+"/-/healthy: it is alive, but its TLS fails: "+alert)
+	checkHealth(t.Context(), t, []string{"--url=https://" + address}, 1, alert)
+	checkHealth(t.Context(), t, []string{"--url=http://" + address, "--ready"}, 1, alert)
 }
 
 // TestHealthcheckReset verifies that a reset before the alert is read counts as the alert.

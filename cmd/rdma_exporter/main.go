@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/prometheus/common/version"
+	"golang.org/x/sys/unix"
 
 	"rdma_exporter/internal/text"
 )
@@ -97,6 +98,11 @@ func run(ctx context.Context, args []string, std stdio) (status int) {
 	o, done, status := parse(args, std)
 	if done {
 		return status
+	}
+	if o.command != commandCeiling { // which writes its own oom_score_adj
+		// Other processes of the same user can then neither trace this one, nor reach the files
+		// of its container by way of /proc. No kernel refuses it.
+		_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	}
 	commands := map[string]func(context.Context, *options, stdio) int{
 		commandServe: runServe, commandAudit: runAudit, commandHealthcheck: runHealthcheck, commandCeiling: runCeiling,

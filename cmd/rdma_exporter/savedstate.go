@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -121,8 +122,11 @@ type stateSaver struct {
 	saved []byte
 	// writable is true if the last save succeeded. Nil means unknown.
 	writable atomic.Pointer[bool]
-	// stalled is true if the saved state could not be read in time.
-	stalled bool
+	// off is true if this exporter must not save.
+	off bool
+	// locked is the folder, whose lock this exporter has as long as it is open. Nil means that its
+	// file system locks no folders.
+	locked *os.File
 }
 
 // newStateSaver also returns the saved state. If the file is damaged, it is set aside.
@@ -131,21 +135,34 @@ func newStateSaver(dir string, logger *slog.Logger) (*stateSaver, health.History
 	return s, s.load(s.restore)
 }
 
-// load returns the saved state. If the file system stalls, the state is empty and this
-// exporter never saves: restore may still set the file aside later.
-func (s *stateSaver) load(restore func() health.History) health.History {
-	ctx, cancel := context.WithTimeout(context.Background(), fileTime)
+// load returns the saved state. It is empty, and this exporter never saves, if another exporter uses
+// the folder, or if the file system stalls: restore may still set the file aside later.
+func (s *stateSaver) load(restore func() (health.History, error)) health.History {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), fileTime, errors.New("the file system stalls"))
 	defer cancel()
-	h, err := unlessDone(ctx, func() (health.History, error) { return restore(), nil })
-	if s.stalled = err != nil; s.stalled {
+	h, err := unlessDone(ctx, restore)
+	if s.off = err != nil; s.off {
 		s.writable.Store(new(false))
-		s.logger.Warn("Cannot read saved state", "file", s.path, "err", "the file system stalls: nothing is saved until a restart")
+		s.logger.Warn("Cannot read saved state", "file", s.path, "err", fmt.Errorf("%w: nothing is saved until a restart", cmp.Or(context.Cause(ctx), err)))
 	}
 	return h
 }
 
-func (s *stateSaver) restore() health.History {
-	h, err := readState(filepath.Dir(s.path))
+// restore returns an error only if another exporter uses the folder.
+func (s *stateSaver) restore() (health.History, error) {
+	dir := filepath.Dir(s.path)
+	if d, err := os.Open(dir); err == nil { // If not, reading the file says why.
+		switch err := unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
+		case err == nil:
+			s.locked = d
+		case errors.Is(err, unix.EWOULDBLOCK):
+			_ = d.Close()
+			return health.History{}, errors.New("another exporter saves its state there: give each one a --state.dir of its own")
+		default:
+			_ = d.Close()
+		}
+	}
+	h, err := readState(dir)
 	if errors.Is(err, errDamaged) {
 		aside := s.path + ".damaged"
 		s.logger.Warn("Saved state cannot be used, and is set aside", "file", aside, "err", err)
@@ -155,12 +172,12 @@ func (s *stateSaver) restore() health.History {
 	} else if err != nil {
 		s.logger.Warn("Cannot read saved state", "file", s.path, "err", err)
 	}
-	return h
+	return h, nil
 }
 
 // run saves at once, at intervals if anything has changed, and when ctx is done.
 func (s *stateSaver) run(ctx context.Context) {
-	if s.stalled {
+	if s.off {
 		return
 	}
 	tick := time.NewTicker(saveInterval)

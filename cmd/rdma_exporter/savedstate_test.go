@@ -41,8 +41,8 @@ func TestStateSaver(t *testing.T) {
 	}
 	s.current = func() health.History { return want }
 	s.save()
-	if _, got := newStateSaver(dir, s.logger); !reflect.DeepEqual(got, want) || said.Len() > 0 {
-		t.Errorf("got %v; said %s", got, &said)
+	if got, err := readState(dir); err != nil || !reflect.DeepEqual(got, want) || said.Len() > 0 {
+		t.Errorf("got %v, %v; said %s", got, err, &said)
 	}
 	// A directory is in the way, which root cannot replace either.
 	if err := os.Remove(s.path); err != nil {
@@ -64,8 +64,31 @@ func TestStateSaver(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.save()
-	if _, got := newStateSaver(dir, s.logger); !*s.writable.Load() || !strings.Contains(said.String(), "can be saved again") || !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v; said %s", got, &said)
+	if got, err := readState(dir); err != nil || !*s.writable.Load() || !strings.Contains(said.String(), "can be saved again") || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, %v; said %s", got, err, &said)
+	}
+}
+
+// TestStateOfTwo verifies that of two exporters on one folder, the second says so and saves nothing,
+// and that the lock ends with the first.
+func TestStateOfTwo(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var said bytes.Buffer
+	first, _ := newStateSaver(dir, slog.New(slog.NewTextHandler(&said, nil)))
+	first.current = someHistory
+	first.save()
+	second, h := newStateSaver(dir, first.logger)
+	second.current = func() health.History { return health.History{} }
+	second.run(t.Context())
+	if got, err := readState(dir); err != nil || got.Findings == nil || h.Findings != nil || *second.writable.Load() || !strings.Contains(said.String(), "another exporter saves its state there") {
+		t.Errorf("%v, %v, %v; said %s", got, err, h, &said)
+	}
+	if err := first.locked.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, h := newStateSaver(dir, first.logger); h.Findings == nil {
+		t.Errorf("said %s", &said)
 	}
 }
 
@@ -78,7 +101,7 @@ func TestStateStalls(t *testing.T) {
 		var said bytes.Buffer
 		s := &stateSaver{path: path, logger: slog.New(slog.NewTextHandler(&said, nil)), current: someHistory}
 		stalled := make(chan health.History)
-		if h := s.load(func() health.History { return <-stalled }); h.Findings != nil {
+		if h := s.load(func() (health.History, error) { return <-stalled, nil }); h.Findings != nil {
 			t.Error(h)
 		}
 		s.run(t.Context())

@@ -242,6 +242,7 @@ func (e *exporter) run(ctx context.Context, reloads <-chan os.Signal) error {
 		supervisorErr = e.supervisor.Run(ctx)
 	})
 	running.Go(func() { evaluateChanges(ctx, e.changed, e.evaluate) })
+	running.Go(func() { reapOrphans(ctx) })
 	// The end waits for neither of these two, since a file system may never answer.
 	go e.reloader.onSignal(ctx, reloads)
 	saved := make(chan struct{})

@@ -77,9 +77,9 @@ func (h *Host) At(now time.Time) Health {
 }
 
 // Fails reports whether a device is at least as bad as a severity. A device whose health is unknown counts as a
-// warning. The host also fails if too few ports are active, or if a device was not probed in time.
+// warning. The host also fails if too few ports are active, or if a device was not probed, in time or at all.
 func (h *Host) Fails(least Severity, now time.Time) bool {
-	if h.Problem != nil && h.Problem.Kind == ProblemPorts {
+	if h.Problem != nil && (h.Problem.Kind == ProblemPorts || h.Problem.Kind == ProblemStart) {
 		return true
 	}
 	for _, d := range h.Devices {
@@ -306,6 +306,7 @@ const (
 	ProblemNotListed ProblemKind = "not_listed_yet"
 	ProblemDiscovery ProblemKind = "discovery_failed"
 	ProblemNoDevices ProblemKind = "no_devices"
+	ProblemStart     ProblemKind = "cannot_start_children"
 	// ProblemPorts means that fewer ports are active than --expect-active-ports.
 	ProblemPorts ProblemKind = "too_few_active_ports"
 )
@@ -325,6 +326,13 @@ func problemOf(s *state.Snapshot, c *Config) *Problem {
 			Action: "Check that the exporter's user can read the list: `ls -l /sys/class/infiniband`. " +
 				"In a container, mount /sys of the host; if it is mounted elsewhere, set `--path.sysfs`. " +
 				"Until then the devices show their old state, and new ones are missing.",
+		}
+	case s.StartError != "":
+		return &Problem{
+			Kind: ProblemStart, Health: Critical,
+			Message: "The exporter cannot start its child processes, so nothing is probed: " + text.Clean(s.StartError),
+			Action: "The devices are not at fault. Raise what the exporter's unit or container may use: open files (`LimitNOFILE=`), processes (`TasksMax=`, `pids.max`) or memory. " +
+				"For `no such file or directory`, mount /proc. Until then the devices show their old state.",
 		}
 	case len(s.Devices) > 0:
 		return problemPorts(s, c.ActivePorts)

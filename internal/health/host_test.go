@@ -108,6 +108,7 @@ func TestHostHealth(t *testing.T) {
 		{"no devices", &state.Snapshot{}, health.Warning, health.ProblemNoDevices},
 		{"no simulated devices", &state.Snapshot{Provider: "simulated"}, health.Warning, health.ProblemNoDevices},
 		{"not listed", &state.Snapshot{DiscoveryError: "EPERM", Devices: []state.DeviceState{ok}}, health.Critical, health.ProblemDiscovery},
+		{"no child", &state.Snapshot{StartError: "EMFILE", Devices: []state.DeviceState{ok}}, health.Critical, health.ProblemStart},
 		{"healthy", &state.Snapshot{Devices: []state.DeviceState{ok}}, health.OK, ""},
 		{"one unknown", &state.Snapshot{Devices: []state.DeviceState{ok, unknown}}, health.Unknown, ""},
 		{"one in trouble", &state.Snapshot{Devices: []state.DeviceState{unknown, warning, ok}}, health.Warning, ""},

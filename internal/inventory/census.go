@@ -114,27 +114,28 @@ func (c *census) count(typ string, threads map[uint32]int64) (others int64) {
 	return others
 }
 
-// passing returns the number of objects, by the thread that created them, of other exporters'
-// children, or of processes that have ended since.
-func (c *census) passing(threads map[uint32]int64) (objects int64) {
+// passing returns the number of objects, by the thread that created them, of processes that have
+// ended since, or have the name of the exporter. Of the latter at most so many count, since a program
+// chooses its name.
+func (c *census) passing(threads map[uint32]int64, most int64) int64 {
+	var ended, named int64
 	for _, thread := range largest(threads) {
 		if time.Now().After(c.until) {
-			return objects // The others are unknown.
+			break // The others are unknown.
 		}
-		if pid := c.process(thread); pid == 0 || c.passes(pid) {
-			objects += threads[thread]
+		var id owner.Identity
+		err := owner.ErrGone
+		if pid := c.process(thread); pid != 0 {
+			id, err = c.o.People.Identify(pid)
+		}
+		switch {
+		case errors.Is(err, owner.ErrGone):
+			ended += threads[thread]
+		case err == nil && c.o.Own != "" && id.Comm == c.o.Own:
+			named += threads[thread]
 		}
 	}
-	return objects
-}
-
-// passes reports whether a process has the name of the exporter, or has ended since.
-func (c *census) passes(pid int) bool {
-	id, err := c.o.People.Identify(pid)
-	if err != nil {
-		return errors.Is(err, owner.ErrGone)
-	}
-	return c.o.Own != "" && id.Comm == c.o.Own
+	return ended + min(named, most)
 }
 
 // largest returns the keys in the order of their values, the largest first.

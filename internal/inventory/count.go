@@ -16,6 +16,9 @@ const (
 	// maxTracked bounds the threads, contexts and protection domains that are remembered.
 	// Objects of further ones count as those of other owners.
 	maxTracked = 1 << 16
+	// maxOwn bounds the objects of a table that count as those of the exporter's children. A probe
+	// holds fewer, so whoever poses as one cannot hide more.
+	maxOwn = 256
 	// maxLate bounds the objects of a table that are kept because their thread has ended.
 	maxLate = 1 << 10
 	// unreported is the label for a QP type or state that the kernel does not report.
@@ -126,7 +129,7 @@ func (s *count) take(to *tally, obj *restrack.Object) {
 	}
 	switch {
 	case obj.Kernel:
-	case s.people.own(obj.Thread), obj.Thread == 0 && known && s.own[context]:
+	case to.own < maxOwn && (s.people.own(obj.Thread) || obj.Thread == 0 && known && s.own[context]):
 		to.own++
 		if known && len(s.own) < maxTracked {
 			s.own[context] = true
@@ -268,7 +271,7 @@ func (s *count) inventory(visible bool) state.Inventory {
 		case restrack.MR:
 			i.MRBytes = sums
 		case restrack.QP:
-			i.TransientErrors = people.passing(t.broken)
+			i.TransientErrors = people.passing(t.broken, maxOwn-t.own)
 		}
 		for key, n := range t.queuePairs {
 			i.QueuePairs = append(i.QueuePairs, state.QueuePairCount{Type: key[0], State: key[1], Objects: n})

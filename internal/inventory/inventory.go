@@ -44,7 +44,8 @@ type Options struct {
 	// receive side of a queue pair, can have outstanding on this device. Zero means unknown.
 	MaxFill int64
 	// Exporter is the process of the exporter, and Own the name of its children. Their objects
-	// are counted apart. They break queue pairs on purpose, as children of other exporters do.
+	// are counted apart, since they break queue pairs on purpose. A process of that name with
+	// another parent is not one of them.
 	Exporter int
 	Own      string
 	// LeakCandidates are device contexts that should have no objects left.

@@ -306,6 +306,31 @@ func TestTransientErrors(t *testing.T) {
 	}
 }
 
+// TestExporterHoldsFew verifies that no process hides behind the exporter, or behind its name, more
+// objects than a probe holds.
+func TestExporterHoldsFew(t *testing.T) {
+	k, p := host()
+	p.all[50], p.parents = owner.Identity{PID: 50, Comm: "rdma_exporter"}, map[int]int{50: 2}
+	p.all[60] = owner.Identity{PID: 60, Comm: "rdma_exporter"}
+	k.objects[restrack.QP] = nil
+	for range 500 {
+		k.objects[restrack.QP] = append(k.objects[restrack.QP], qp(50, "rc", "err"), qp(60, "rc", "err"))
+	}
+	run := take(t, k, p, func(o *inventory.Options) { o.Own, o.Exporter = "rdma_exporter", 2 })
+	if run.Inventory == nil {
+		t.Fatal(run.Error)
+	}
+	wantList(t, "queue pairs", run.Inventory.QueuePairs, "{rc err 744}")
+	if n := run.Inventory.TransientErrors; n != 0 {
+		t.Errorf("%d more are left out", n)
+	}
+	for _, o := range run.Inventory.Objects {
+		if o.Type == "qp" && o.Owner == state.OwnerExporter && o.Objects != 256 {
+			t.Errorf("%d queue pairs count as the exporter's, want 256", o.Objects)
+		}
+	}
+}
+
 func TestInventory(t *testing.T) {
 	k, p := host()
 	run := take(t, k, p, func(o *inventory.Options) { o.MaxFill = 2048 })

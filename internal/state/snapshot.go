@@ -13,6 +13,8 @@ type Snapshot struct {
 	Devices []DeviceState `json:"devices"`
 	// DiscoveryError is why the devices could not be listed.
 	DiscoveryError string `json:"discovery_error,omitempty"`
+	// StartError is why the last child process could not be started.
+	StartError string `json:"start_error,omitempty"`
 	// Hardware is the last finished reading of the hardware of all devices, as by [Run.Compact].
 	Hardware *Run `json:"hardware,omitempty"`
 }

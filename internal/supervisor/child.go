@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +37,8 @@ type result struct {
 	verb   string
 	// partial is the unfinished run, if it was cancelled because the time of RunOnce was up.
 	partial *state.Run
+	// notStarted is why the child could not be started. Then there is no run.
+	notStarted error
 	// died is true if the child crashed or hung in a verb, so that the verb was the cause.
 	died bool
 }
@@ -79,10 +80,57 @@ const (
 	endedCancelled        // killed because the run was cancelled
 )
 
-// runChild runs one child until it exits or is killed, because it takes too long, writes no
-// report, or ctx is done. It takes no longer than the timeout and the graces for a kill and for
-// the pipes.
+// The pauses between attempts to start a child. RunOnce gives up when the pause would be longer than
+// the first ones.
+const (
+	firstStartPause   = 100 * time.Millisecond
+	longestStartPause = 10 * time.Second
+	onceStartPause    = time.Second
+)
+
+// runChild runs one child. If none can be started, because the exporter or the host lacks something,
+// no device is at fault: it tries again until ctx is done, and the snapshot says so. In RunOnce it soon
+// gives up.
 func (s *Supervisor) runChild(ctx context.Context, t task) result {
+	for wait := firstStartPause; ; wait = min(2*wait, longestStartPause) {
+		res := s.tryChild(ctx, t)
+		if res.notStarted == nil {
+			return res
+		}
+		last := s.once && wait > onceStartPause
+		if last || !s.once {
+			s.noteStart(time.Now(), res.notStarted)
+		}
+		if last || !pause(ctx, wait) {
+			return res
+		}
+	}
+}
+
+// noteStart notes that a child was or could not be started at a time. A child that was started before
+// the last failure says nothing of it, and what RunOnce gave up stays undone.
+func (s *Supervisor) noteStart(at time.Time, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.startError
+	switch {
+	case err != nil:
+		s.startError, s.startFailed = oneLine(err.Error(), maxError), at
+		if before == "" {
+			s.cfg.Logger.Error("Cannot start children: nothing is probed until that works", "error", s.startError)
+		}
+	case before != "" && !s.once && at.After(s.startFailed):
+		s.startError = ""
+		s.cfg.Logger.Info("Children can be started again")
+	}
+	if s.startError != before {
+		s.publish()
+	}
+}
+
+// tryChild runs one child until it exits or is killed, because it takes too long, writes no report,
+// or ctx is done. It takes no longer than the timeout and the graces for a kill and for the pipes.
+func (s *Supervisor) tryChild(ctx context.Context, t task) result {
 	run := &state.Run{Kind: t.kind, Device: t.device, Started: time.Now()}
 	out, in := io.Pipe()
 	p := s.launch(s.cfg.Command(t.kind, t.device, t.request), in)
@@ -109,6 +157,9 @@ func (s *Supervisor) runChild(ctx context.Context, t task) result {
 		readErr = <-read // All that an ended child wrote is there.
 	}
 
+	if p.pid() != 0 {
+		s.noteStart(run.Started, nil)
+	}
 	run.Duration = duration
 	stderr := p.stderr()
 	res.stderr, res.verb = stderr.tail, run.Verb
@@ -130,9 +181,11 @@ func (s *Supervisor) runChild(ctx context.Context, t task) result {
 	switch {
 	case why == endedCancelled:
 		return res // The device is not at fault.
-	case e.err != nil || p.pid() == 0:
-		err := cmp.Or(e.err, errNotStarted)
-		run.Outcome, run.Error = state.OutcomeCrashed, oneLine(err.Error(), maxError)
+	case e.err != nil:
+		res.notStarted = e.err
+		return res
+	case p.pid() == 0:
+		run.Outcome, run.Error = state.OutcomeCrashed, oneLine(errNotStarted.Error(), maxError)
 	case why == endedTimeout:
 		run.Outcome, run.Error = state.OutcomeTimeout, timeoutError(run, t.timeout, res.left != nil)
 		res.died = run.Verb != "" && heard.silence(res.killed) >= hangTime

@@ -3,7 +3,6 @@ package supervisor
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"syscall"
@@ -306,20 +305,6 @@ func TestContractsDoesNotGoOn(t *testing.T) {
 			}
 		})
 	}
-	subtest(t, "does not start", func(t *testing.T) {
-		b := newContractBench(t, always(scriptOK(0)), contractsOnly(script{}), nil, "a")
-		b.launch = func(c Command, out io.WriteCloser) process {
-			if c.Name != "" {
-				return notStarted(out, "no more processes")
-			}
-			return b.kids.launch(c, out)
-		}
-		a := stateOf(t, b.after(59*time.Minute), "a")
-		wantEqual(t, "children", b.sink.count(contractsOf("a")), 1)
-		if a.Contracts.Last.Outcome != state.OutcomeCrashed || a.Contracts.Last.Kind != state.KindContract {
-			t.Errorf("last contract run %+v", a.Contracts.Last)
-		}
-	})
 }
 
 func TestStuckInContracts(t *testing.T) {

@@ -96,7 +96,7 @@ func (s *Supervisor) close(limited bool) {
 		return within(0, l.process.done()) // It was only slow to exit.
 	})
 	for _, w := range s.workers {
-		if kinds := w.missing(); limited && len(kinds) > 0 {
+		if kinds := w.missing(); limited && len(kinds) > 0 && s.startError == "" {
 			w.state.OutOfTime = &state.OutOfTime{Kinds: kinds}
 		}
 	}

@@ -62,6 +62,10 @@ type Supervisor struct {
 	// discovered is true if devices could be listed once.
 	discovered     bool
 	discoveryError string
+	// startError is why the last child could not be started, and startFailed when. It is empty if
+	// a later one could be.
+	startError  string
+	startFailed time.Time
 	// awaited are the devices of the first discovery that have not been probed yet.
 	awaited map[string]bool
 }
@@ -281,6 +285,7 @@ func (s *Supervisor) publish() {
 		Ready:          s.discovered && len(s.awaited) == 0,
 		Devices:        make([]state.DeviceState, 0, len(s.workers)),
 		DiscoveryError: s.discoveryError,
+		StartError:     s.startError,
 		Hardware:       s.hardware,
 	}
 	for _, w := range s.workers {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -225,55 +226,67 @@ func TestRunsFollowInterval(t *testing.T) {
 	})
 }
 
-// TestBackoffAndRecovery verifies that pauses grow while a device fails, also if no child starts, that it
-// is warned of once, and that the device information is kept.
+// TestBackoffAndRecovery verifies that pauses grow while a device fails, that it is warned of once, and
+// that the device information is kept.
 func TestBackoffAndRecovery(t *testing.T) {
-	t.Parallel()
-	f := state.OutcomeFailed
-	for name, bad := range map[string][]state.Outcome{
-		"fails":        {state.OutcomeTimeout, f, f, f, f},
-		"never starts": slices.Repeat([]state.Outcome{state.OutcomeCrashed}, 5),
-	} {
-		subtest(t, name, func(t *testing.T) {
-			next := func(_ string, n int) script {
-				switch {
-				case n == 1:
-					return scriptHang()
-				case n > 1 && n < 6:
-					return scriptFail()
-				default:
-					return scriptOK(0)
-				}
+	bubble(t, func(t *testing.T) {
+		f := state.OutcomeFailed
+		bad := []state.Outcome{state.OutcomeTimeout, f, f, f, f}
+		b := newBench(t, func(_ string, n int) script {
+			switch {
+			case n == 1:
+				return scriptHang()
+			case n > 1 && n < 6:
+				return scriptFail()
+			default:
+				return scriptOK(0)
 			}
-			b := newBench(t, next, func(c *Config) { c.Backoff = 7 * time.Minute }, "a")
-			if name == "never starts" {
-				started := 0
-				b.kids.next = always(scriptOK(0))
-				b.launch = func(c Command, out io.WriteCloser) process {
-					if started++; started > 1 && started < 7 {
-						return notStarted(out, "no more processes")
-					}
-					return b.kids.launch(c, out)
-				}
+		}, func(c *Config) { c.Backoff = 7 * time.Minute }, "a")
+		a := stateOf(t, b.after(20*time.Minute), "a")
+		runs := b.sink.runs("a")
+		if a.Info == nil || a.Last.Info != nil || !a.LastSuccess.Equal(runs[0].Started) || a.Failures != len(runs)-1 || a.Failures < 2 {
+			t.Errorf("state %+v after %d runs", a, len(runs))
+		}
+		wantEqual(t, "warnings, one an outcome", b.logs("Run on device failed"), 2)
+		b.after(20 * time.Minute)
+		runs = b.sink.runs("a")
+		var pauses []time.Duration
+		for i, run := range runs[1:9] {
+			pauses = append(pauses, run.Started.Sub(runs[i].Started)-runs[i].Duration)
+		}
+		m := time.Minute
+		wantEqual(t, "pauses", pauses, []time.Duration{m, 2 * m, 4 * m, 7 * m, 7 * m, 7 * m, m, m})
+		wantEqual(t, "outcomes", outcomes(runs[1:7]), append(bad, state.OutcomeOK))
+		wantEqual(t, "failures", stateOf(t, b.Snapshot(), "a").Failures, 0)
+	})
+}
+
+// TestNoChildStarts verifies that no device is at fault if no child can be started: the snapshot says
+// why, the log says it once, and runs go on as soon as they can.
+func TestNoChildStarts(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		b := newBench(t, always(scriptOK(0)), nil, "a", "b")
+		var works atomic.Bool
+		b.launch = func(c Command, out io.WriteCloser) process {
+			if !works.Load() {
+				return notStarted(out, "too many open files")
 			}
-			a := stateOf(t, b.after(20*time.Minute), "a")
-			runs := b.sink.runs("a")
-			if a.Info == nil || a.Last.Info != nil || !a.LastSuccess.Equal(runs[0].Started) || a.Failures != len(runs)-1 || a.Failures < 2 {
-				t.Errorf("state %+v after %d runs", a, len(runs))
+			return b.kids.launch(c, out)
+		}
+		failing := b.after(20 * time.Minute)
+		wantEqual(t, "error", failing.StartError, "too many open files")
+		wantEqual(t, "runs", len(b.sink.runs("a")), 0)
+		works.Store(true)
+		mended := b.after(time.Minute)
+		for _, name := range []string{"a", "b"} {
+			if last := stateOf(t, mended, name).Last; last == nil || last.Outcome != state.OutcomeOK {
+				t.Errorf("last run of %s: %+v", name, last)
 			}
-			wantEqual(t, "warnings, one an outcome", b.logs("Run on device failed"), len(slices.Compact(slices.Clone(bad))))
-			b.after(20 * time.Minute)
-			runs = b.sink.runs("a")
-			var pauses []time.Duration
-			for i, run := range runs[1:9] {
-				pauses = append(pauses, run.Started.Sub(runs[i].Started)-runs[i].Duration)
-			}
-			m := time.Minute
-			wantEqual(t, "pauses", pauses, []time.Duration{m, 2 * m, 4 * m, 7 * m, 7 * m, 7 * m, m, m})
-			wantEqual(t, "outcomes", outcomes(runs[1:7]), append(bad, state.OutcomeOK))
-			wantEqual(t, "failures", stateOf(t, b.Snapshot(), "a").Failures, 0)
-		})
-	}
+		}
+		wantEqual(t, "error", mended.StartError, "")
+		wantEqual(t, "errors logged", b.logs("Cannot start children"), 1)
+		wantEqual(t, "ends logged", b.logs("Children can be started again"), 1)
+	})
 }
 
 // TestHungDevicesDelayNoOther verifies that devices that hang leave all slots but one to the

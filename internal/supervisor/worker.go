@@ -128,7 +128,7 @@ func (w *worker) runAll(ctx context.Context) bool {
 			return false
 		}
 		if res.run == nil {
-			return true // The run was cancelled, since ctx is done.
+			return true // The run was cancelled, since ctx is done, or RunOnce could start no child.
 		}
 		w.inventory.childEnded(res.run)
 		w.schedule(j, res.run)

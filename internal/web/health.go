@@ -32,6 +32,8 @@ func waitsFor(s *state.Snapshot) string {
 		return "the devices have not been listed yet"
 	case s.DiscoveryError != "":
 		return "the devices could not be listed; see the status page and the log"
+	case s.StartError != "":
+		return "the exporter cannot start its child processes; see the status page and the log"
 	}
 	waiting := 0
 	for i := range s.Devices {

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -125,7 +126,7 @@ func (f *ConfigFile) load() (*toolkit.Config, *os.File, error) {
 	if err := yaml.Unmarshal(text, root); err != nil {
 		return nil, nil, err
 	}
-	if err := errors.Join(append(input.CheckWhole(root, config), checkClients(&config.TLSConfig))...); err != nil {
+	if err := errors.Join(append(input.CheckWhole(root, config), checkTLS(&config.TLSConfig))...); err != nil {
 		return nil, nil, err
 	}
 	makeAbsolute(root, dir)
@@ -144,9 +145,16 @@ func (f *ConfigFile) load() (*toolkit.Config, *os.File, error) {
 	return config, copied, nil
 }
 
-// checkClients returns an error if clients are identified by something that proves nothing,
-// or by an authority without a certificate.
-func checkClients(c *toolkit.TLSConfig) error {
+// checkTLS returns an error if clients may use a version of TLS that is broken, or are identified
+// by something that proves nothing, or by an authority without a certificate.
+func checkTLS(c *toolkit.TLSConfig) error {
+	name, old := "min_version", func(v toolkit.TLSVersion) bool { return v != 0 && v < tls.VersionTLS12 }
+	if old(c.MaxVersion) {
+		name = "max_version"
+	}
+	if old(c.MinVersion) || old(c.MaxVersion) {
+		return fmt.Errorf("tls_server_config: %s is older than TLS 1.2, which anybody can break: use TLS12 or TLS13", name)
+	}
 	if c.ClientAllowedSans != nil && (c.ClientAuth != verifyClients || !hasAuthority(c)) {
 		// The toolkit checks the names in any certificate, and admits clients without one.
 		return fmt.Errorf("tls_server_config: client_allowed_sans proves nothing by itself: add client_auth_type: %s and client_ca_file", verifyClients)
@@ -179,6 +187,10 @@ func checkWeaker(before, after *toolkit.Config) error {
 		{"client_allowed_sans", func(c *toolkit.Config) bool { return c.TLSConfig.ClientAllowedSans != nil }},
 		{"client_auth_type: " + verifyClients, func(c *toolkit.Config) bool { return c.TLSConfig.ClientAuth == verifyClients }},
 		{"client_ca_file", func(c *toolkit.Config) bool { return hasAuthority(&c.TLSConfig) }},
+		{"min_version: TLS13", func(c *toolkit.Config) bool { return c.TLSConfig.MinVersion >= tls.VersionTLS13 }},
+		{"TLS 1.3 (max_version)", func(c *toolkit.Config) bool {
+			return c.TLSConfig.MaxVersion == 0 || c.TLSConfig.MaxVersion >= tls.VersionTLS13
+		}},
 		{"tls_server_config", func(c *toolkit.Config) bool { return c.TLSConfig.IsEnabled() }},
 	} {
 		if p.in(before) && !p.in(after) {

@@ -290,6 +290,8 @@ func TestBadWebConfig(t *testing.T) {
 		"tls_server_config: {" + verify + ", client_ca_file: x}\n":                                                           "no such file",
 		"tls_server_config: {" + verify + ", client_ca_file: key.pem}\n":                                                     "key.pem has no certificate",
 		"tls_server_config: {" + pair + ", min_version: TLS9}\n":                                                             "unknown TLS version: TLS9",
+		"tls_server_config: {" + pair + ", min_version: TLS10}\n":                                                            "min_version is older than TLS 1.2, which anybody can break: use TLS12 or TLS13",
+		"tls_server_config: {" + pair + ", max_version: TLS11}\n":                                                            "max_version is older than TLS 1.2",
 		"tls_server_config: {" + pair + sans + "}\n":                                                                         nothing,
 		"tls_server_config: {" + pair + ", client_allowed_sans: []}\n":                                                       nothing,
 		"tls_server_config: {" + pair + ", client_auth_type: RequireAnyClientCert" + sans + "}\n":                            nothing,
@@ -380,7 +382,7 @@ func TestWebConfigWhileRunning(t *testing.T) {
 	t.Parallel()
 	s := newSecured(t)
 	config := func(password string) string {
-		return "tls_server_config: {cert_file: cert.pem, key_file: key.pem}\nbasic_auth_users: {alice: " + hash(t, password) + "}\n"
+		return "tls_server_config: {cert_file: cert.pem, key_file: key.pem, min_version: TLS13}\nbasic_auth_users: {alice: " + hash(t, password) + "}\n"
 	}
 	e := s.start(t, config("one"), &tls.Config{RootCAs: s.ca.pool()})
 	want := func(when, password string, want int) {
@@ -405,8 +407,8 @@ func TestWebConfigWhileRunning(t *testing.T) {
 	want("with another password", "two", http.StatusOK)
 	inForce(1)
 
-	s.write(t, "web.yaml", "tls_server_config: {cert_file: cert.pem, key_file: key.pem}\n")
-	e.reloads(t, "no longer has basic_auth_users")
+	s.write(t, "web.yaml", "tls_server_config: {cert_file: cert.pem, key_file: key.pem, max_version: TLS12}\n")
+	e.reloads(t, "no longer has basic_auth_users, min_version: TLS13, TLS 1.3 (max_version)")
 	want("without users", "two", http.StatusOK)
 	want("without users", "", http.StatusUnauthorized)
 	inForce(0)

@@ -4,9 +4,9 @@
  *
  *	cc -shared -fPIC -O2 -Wall -Wextra -Werror -o libfaults.so faults.c
  *	echo 'ibv_create_qp errno=ENOMEM after=2 times=1' >faults
- *	LD_PRELOAD=$PWD/libfaults.so RDMA_FAULTS=$PWD/faults ibv_rc_pingpong -d rxe0 -g 1
+ *	LD_PRELOAD=$PWD/libfaults.so IBV_FAULTS=$PWD/faults ibv_rc_pingpong -d rxe0 -g 1
  *
- * RDMA_FAULTS names a file. A process reads it when it first calls a verb, so each
+ * IBV_FAULTS names a file. A process reads it when it first calls a verb, so each
  * process finds what is in it then, and one that calls no verb is left alone, as
  * is every process without the variable. The file may be a FIFO: the process waits
  * in that first verb until it was written. A file that cannot be read or
@@ -58,7 +58,7 @@
  * Empty lines and what follows a # do not count. Of several lines for one verb the
  * first that applies to a call acts on it; delay and keep let others act as well.
  *
- * RDMA_FAULTS_LOG names a file to which is appended, with the process ID before
+ * IBV_FAULTS_LOG names a file to which is appended, with the process ID before
  * it, "loaded" and the number of lines when a process has read its faults, and
  * each line when it acts for the first time in a process.
  */
@@ -473,13 +473,13 @@ static void parse(const char *text)
 
 static void load(void)
 {
-	const char *file = getenv("RDMA_FAULTS");
+	const char *file = getenv("IBV_FAULTS");
 	char line[MAX_LINE];
 	FILE *f;
 
 	if (!file || !*file)
 		return;
-	log_file = getenv("RDMA_FAULTS_LOG");
+	log_file = getenv("IBV_FAULTS_LOG");
 	if (log_file && !*log_file)
 		log_file = NULL;
 	f = fopen(file, "re");

@@ -66,7 +66,7 @@ var ownProcesses = []difference{
 }
 
 // The container has the same metrics as the program run by root, for real devices and the objects of
-// another program: as the user nobody, without any capability, with a read-only root, and with
+// another program: as user 10879, without any capability, with a read-only root, and with
 // podman's filter of system calls.
 func TestContainer(t *testing.T) {
 	bed(t)
@@ -238,7 +238,7 @@ func (c *container) hardened(t *testing.T) {
 	t.Helper()
 	status := running.Must(os.ReadFile("/proc/" + c.pid + "/status"))(t)
 	for _, line := range []string{
-		`Uid:\t65534\t65534\t65534\t65534`, `Gid:\t65534\t65534\t65534\t65534`, `CapInh:\t0+`, `CapPrm:\t0+`,
+		`Uid:\t10879\t10879\t10879\t10879`, `Gid:\t10879\t10879\t10879\t10879`, `CapInh:\t0+`, `CapPrm:\t0+`,
 		`CapEff:\t0+`, `CapBnd:\t0+`, `CapAmb:\t0+`, `NoNewPrivs:\t1`, `Seccomp:\t2`,
 	} {
 		if !regexp.MustCompile(`(?m)^` + line + `$`).Match(status) {

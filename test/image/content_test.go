@@ -63,7 +63,7 @@ func TestImageConfiguration(t *testing.T) {
 		t.Errorf("its revision is %q", revision)
 	}
 	var want configuration
-	want.Config.User = "65534:65534"
+	want.Config.User = "10879:10879"
 	want.Config.ExposedPorts = map[string]struct{}{"10879/tcp": {}}
 	want.Config.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	want.Config.Cmd = []string{}

@@ -80,7 +80,7 @@ func TestImageRuns(t *testing.T) {
 		}
 	}
 	status := running.Must(os.ReadFile("/proc/" + pid(t, cmd) + "/status"))(t)
-	for _, line := range []string{`Uid:\t65534\t65534\t65534\t65534`, `Gid:\t65534\t65534\t65534\t65534`, `Groups:\t ?`, `CapPrm:\t0+`, `CapEff:\t0+`} {
+	for _, line := range []string{`Uid:\t10879\t10879\t10879\t10879`, `Gid:\t10879\t10879\t10879\t10879`, `Groups:\t ?`, `CapPrm:\t0+`, `CapEff:\t0+`} {
 		if !regexp.MustCompile(`(?m)^` + line + `$`).Match(status) {
 			t.Errorf("its status is not %s:\n%s", line, status)
 		}

@@ -379,7 +379,7 @@ func TestImage(t *testing.T) {
 		blob(layer, nil)
 	}
 	labels := image.Config.Labels
-	if image.Architecture != "amd64" || image.Config.User != "65534:65534" || labels["org.opencontainers.image.version"] != version(t) || len(labels["org.opencontainers.image.revision"]) != 40 {
+	if image.Architecture != "amd64" || image.Config.User != "10879:10879" || labels["org.opencontainers.image.version"] != version(t) || len(labels["org.opencontainers.image.revision"]) != 40 {
 		t.Errorf("the image is %+v", image)
 	}
 }

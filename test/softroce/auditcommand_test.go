@@ -119,7 +119,7 @@ func TestAuditCommandStuck(t *testing.T) {
 	faults := running.File(t, "faults", verb+" hang\n")
 	log := filepath.Join(t.TempDir(), "log")
 	e, stdout := startAudit(t, options{
-		wrap:  []string{"env", "LD_PRELOAD=" + faultsLibrary(t), "RDMA_FAULTS=" + faults, "RDMA_FAULTS_LOG=" + log},
+		wrap:  []string{"env", "LD_PRELOAD=" + faultsLibrary(t), "IBV_FAULTS=" + faults, "IBV_FAULTS_LOG=" + log},
 		flags: append(hurried(t), "--inventory.timeout=1m", "--device="+active),
 	})
 	t.Cleanup(f.thaw)

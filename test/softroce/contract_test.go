@@ -193,7 +193,7 @@ func TestManyVectors(t *testing.T) {
 // keeps its size.
 func TestResizeLie(t *testing.T) {
 	e := start(t, options{
-		wrap:  []string{"env", "LD_PRELOAD=" + faultsLibrary(t), "RDMA_FAULTS=" + running.File(t, "faults", "ibv_resize_cq drop\n")},
+		wrap:  []string{"env", "LD_PRELOAD=" + faultsLibrary(t), "IBV_FAULTS=" + running.File(t, "faults", "ibv_resize_cq drop\n")},
 		flags: []string{"--contract.interval=1h", seldom},
 	})
 	m := e.until("the contracts to be checked", func(m metrics) bool {

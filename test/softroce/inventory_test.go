@@ -435,7 +435,7 @@ func TestInventoryLeaks(t *testing.T) {
 		running.Check(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	e := start(t, options{
-		wrap:  []string{"env", "LD_PRELOAD=" + faultsLibrary(t), "RDMA_FAULTS=" + faults},
+		wrap:  []string{"env", "LD_PRELOAD=" + faultsLibrary(t), "IBV_FAULTS=" + faults},
 		flags: append(inventory(), "--device.include="+active),
 	})
 	// An inventory knows of the children that had ended when it was about to begin.

@@ -64,7 +64,7 @@ func startGated(t *testing.T, device string, flags ...string) *gate {
 	running.Check(t, syscall.Mkfifo(g.fifo, 0o600))
 	g.e = start(t, options{
 		wrap: []string{
-			"env", "LD_PRELOAD=" + g.library, "RDMA_FAULTS=" + g.fifo, "RDMA_FAULTS_LOG=" + g.log,
+			"env", "LD_PRELOAD=" + g.library, "IBV_FAULTS=" + g.fifo, "IBV_FAULTS_LOG=" + g.log,
 		},
 		lean:  true,
 		flags: append([]string{"--device.include=" + device, "--hardware.interval=0", histograms}, flags...),
