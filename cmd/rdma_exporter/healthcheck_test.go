@@ -137,7 +137,7 @@ func TestHealthcheckTLS(t *testing.T) {
 }
 
 // TestHealthcheckBrokenTLS verifies that an exporter whose TLS fails, because its key is missing for a
-// moment, is alive and not ready. Whoever asks for https wants TLS to work.
+// moment, is alive and not ready. With https in its URL, the check itself needs TLS.
 func TestHealthcheckBrokenTLS(t *testing.T) {
 	t.Parallel()
 	broken := &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return nil, io.ErrUnexpectedEOF }}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -80,7 +81,9 @@ func TestStateOfTwo(t *testing.T) {
 	first.save()
 	second, h := newStateSaver(dir, first.logger)
 	second.current = func() health.History { return health.History{} }
-	second.run(t.Context())
+	ended, end := context.WithCancel(t.Context())
+	end() // It would save once more.
+	second.run(ended)
 	if got, err := readState(dir); err != nil || got.Findings == nil || h.Findings != nil || *second.writable.Load() || !strings.Contains(said.String(), "another exporter saves its state there") {
 		t.Errorf("%v, %v, %v; said %s", got, err, h, &said)
 	}

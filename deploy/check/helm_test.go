@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log"
 	"maps"
 	"path"
 	"slices"
@@ -22,11 +21,16 @@ import (
 type settings struct {
 	namespace, showOnly string
 	values              map[string]any
+	version             *chartutil.KubeVersion
 }
 
 // parseArgs reads options as helm does. Values of a later option override those of an earlier one.
 func parseArgs(args []string) (*settings, error) {
-	s := &settings{values: map[string]any{}}
+	version, err := chartutil.ParseKubeVersion(kubeVersion)
+	if err != nil {
+		return nil, err
+	}
+	s := &settings{values: map[string]any{}, version: version}
 	flags := flag.NewFlagSet("helm", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&s.namespace, "namespace", "default", "")
@@ -70,11 +74,7 @@ func helmTemplate(release, folder string, args ...string) (string, error) {
 		return "", err
 	}
 	capabilities := chartutil.DefaultCapabilities.Copy()
-	version, err := chartutil.ParseKubeVersion(kubeVersion)
-	if err != nil {
-		return "", err
-	}
-	capabilities.KubeVersion = *version
+	capabilities.KubeVersion = *s.version
 	values, err := chartutil.ToRenderValues(loaded, s.values, chartutil.ReleaseOptions{
 		Name: release, Namespace: s.namespace, Revision: 1, IsInstall: true,
 	}, capabilities)
@@ -101,15 +101,8 @@ func helmLint(folder string, args ...string) error {
 	if err != nil {
 		return err
 	}
-	version, err := chartutil.ParseKubeVersion(kubeVersion)
-	if err != nil {
-		return err
-	}
-	if l := lint.AllWithKubeVersion(folder, s.values, s.namespace, version); l.HighestSeverity >= support.WarningSev {
+	if l := lint.AllWithKubeVersion(folder, s.values, s.namespace, s.version); l.HighestSeverity >= support.WarningSev {
 		return fmt.Errorf("lint %s: %v", folder, l.Messages)
 	}
 	return nil
 }
-
-// quiet drops what helm logs of links in the chart's folder, which are meant.
-func quiet() { log.SetOutput(io.Discard) }

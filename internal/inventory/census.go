@@ -115,7 +115,7 @@ func (c *census) count(typ string, threads map[uint32]int64) (others int64) {
 }
 
 // passing returns the number of objects, by the thread that created them, of processes that have
-// ended since, or have the name of the exporter. Of the latter at most so many count, since a program
+// ended since, or have the name of the exporter. At most so many of that name count, because a program
 // chooses its name.
 func (c *census) passing(threads map[uint32]int64, most int64) int64 {
 	var ended, named int64

@@ -17,7 +17,7 @@ const (
 	// Objects of further ones count as those of other owners.
 	maxTracked = 1 << 16
 	// maxOwn bounds the objects of a table that count as those of the exporter's children. A probe
-	// holds fewer, so whoever poses as one cannot hide more.
+	// holds fewer, so a program that poses as one cannot hide more.
 	maxOwn = 256
 	// maxLate bounds the objects of a table that are kept because their thread has ended.
 	maxLate = 1 << 10

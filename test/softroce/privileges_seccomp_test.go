@@ -17,9 +17,13 @@ import (
 // refuseVariable makes TestRefuseSystemCalls a program that runs another.
 const refuseVariable = "SOFTROCE_REFUSE_SYSTEM_CALLS"
 
-// refuseSystemCalls runs the command that follows it with system calls refused.
-func refuseSystemCalls() []string {
-	return []string{"env", refuseVariable + "=1", os.Args[0], "-test.run=^TestRefuseSystemCalls$", "--"}
+// byContainers stands for the system calls that container runtimes refuse.
+const byContainers = "by containers"
+
+// refuseSystemCalls runs the command that follows it with system calls refused: the one of this number,
+// or those of byContainers.
+func refuseSystemCalls(which string) []string {
+	return []string{"env", refuseVariable + "=" + which, os.Args[0], "-test.run=^TestRefuseSystemCalls$", "--"}
 }
 
 // TestRefuseSystemCalls is no test, but a program that becomes another one, whose
@@ -49,12 +53,13 @@ func TestRefuseSystemCalls(t *testing.T) {
 	t.Fatal(syscall.Exec(path, args, os.Environ()))
 }
 
-// denied returns the numbers of system calls that the variable lists, or those that container
-// runtimes refuse to whoever has no capability: those that change the host, its clock, modules,
-// mounts and namespaces, look into other processes, or have keys, traces or memory policies.
+// denied returns the number of the system call that the variable has. For byContainers they are those
+// that container runtimes refuse to processes without capabilities: those that change the host, its
+// clock, modules, mounts and namespaces, look into other processes, or have keys, traces or memory
+// policies.
 func denied(t *testing.T) []uint32 {
-	if listed := os.Getenv(refuseVariable); listed != "1" {
-		number, err := strconv.ParseUint(listed, 10, 32)
+	if which := os.Getenv(refuseVariable); which != byContainers {
+		number, err := strconv.ParseUint(which, 10, 32)
 		if err != nil {
 			t.Fatal(err)
 		}

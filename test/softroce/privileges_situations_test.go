@@ -256,7 +256,7 @@ until grep -q ready "`+h.ready+`/inside"; do sleep 0.1; done`)))
 	})
 	filtered := nobody
 	filtered.filtered = true
-	add(true, with(confinement, "the system calls refused that containers are refused by default", filtered, refuseSystemCalls()))
+	add(true, with(confinement, "the system calls refused that containers are refused by default", filtered, refuseSystemCalls(byContainers)))
 
 	const cgroups = "Control groups"
 	add(false, with(cgroups, "`/sys/fs/cgroup` not mounted", nobody, mount("umount "+h.cgroups)))
