@@ -1,6 +1,6 @@
 // Package ethtool reads counters of a network device that no file has: those that ethtool(8)
-// shows over netlink with -I, and those that dcb(8) shows. It needs no privilege and changes
-// nothing. The counters are:
+// shows over netlink with -I, those that dcb(8) shows, and those that ethtool -S shows. It needs
+// no privilege and changes nothing. The counters over netlink are:
 //
 //	tx_pause_frames, rx_pause_frames
 //		pause frames sent and received (PAUSE_GET; IEEE 802.3 30.3.4.2 and 30.3.4.3)
@@ -16,6 +16,8 @@
 //	pfc_indications_prio0 … pfc_indications_prio7
 //		such frames received
 //
+// Those of ethtool -S have the driver's names.
+//
 // Counters that the driver does not report are absent. A driver that does not count the frames
 // of priority flow control reports 0 for all, so a priority is absent while it has neither.
 package ethtool
@@ -25,6 +27,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -39,11 +42,14 @@ var ErrMalformed = errors.New("malformed reply")
 
 // A Reader asks the kernel. Its zero value is ready to use, and it is safe for concurrent use.
 type Reader struct {
-	dial func(family int) (conn, error) // nil: of the kernel
+	// Dial opens a netlink socket of a family, and Ioctl sends a request of SIOCETHTOOL, which the
+	// reply replaces. Nil means those of the kernel. Tests have others.
+	Dial  func(family int) (Conn, error)
+	Ioctl func(netdev string, request []byte) error
 }
 
-// A conn is a netlink socket.
-type conn interface {
+// A Conn is a netlink socket.
+type Conn interface {
 	Execute(m netlink.Message) ([]netlink.Message, error)
 	SetReadDeadline(t time.Time) error
 	Close() error
@@ -54,18 +60,26 @@ type conn interface {
 // that are returned with an error are valid. The error names the requests that failed. It
 // matches the errno of the kernel or the driver, or [ErrMalformed].
 //
+// wanted selects the counters of ethtool -S by name. Nil means that the driver is not asked for
+// them, since many have thousands. They come first: mlx5e reports PFC frames over netlink from a
+// cache that only ethtool -S refreshes (mlx5e_dcbnl_ieee_getpfc).
+//
 // The context ends a wait for replies. The driver does its work within the system call that
 // asks for it, so a call stays in a driver that hangs there.
-func (r Reader) Counters(ctx context.Context, netdev string) ([]state.Counter, error) {
+func (r Reader) Counters(ctx context.Context, netdev string, wanted func(name string) bool) ([]state.Counter, error) {
 	if netdev == "" || len(netdev) >= unix.IFNAMSIZ {
 		return nil, fmt.Errorf("counters of the network device %q: %w", netdev, syscall.EINVAL)
 	}
-	if r.dial == nil {
-		r.dial = func(family int) (conn, error) { return netlink.Dial(family, nil) }
+	if r.Dial == nil {
+		r.Dial = func(family int) (Conn, error) { return netlink.Dial(family, nil) }
 	}
-	generic, err := r.ask(ctx, unix.NETLINK_GENERIC, netdev)
-	route, err2 := r.ask(ctx, unix.NETLINK_ROUTE, netdev)
-	return append(generic, route...), errors.Join(err, err2)
+	if r.Ioctl == nil {
+		r.Ioctl = ioctl
+	}
+	counters, err := r.statistics(ctx, netdev, wanted)
+	generic, err2 := r.ask(ctx, unix.NETLINK_GENERIC, netdev)
+	route, err3 := r.ask(ctx, unix.NETLINK_ROUTE, netdev)
+	return slices.Concat(counters, generic, route), errors.Join(err, err2, err3)
 }
 
 // ask asks all questions of a family of netlink.
@@ -73,7 +87,7 @@ func (r Reader) ask(ctx context.Context, family int, netdev string) (counters []
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	conn, err := r.dial(family)
+	conn, err := r.Dial(family)
 	if err != nil {
 		return nil, fmt.Errorf("counters of %s: %w", netdev, err)
 	}
@@ -123,7 +137,7 @@ func failure(ctx context.Context, name, netdev string, err error) error {
 
 // resolve asks for the number of ethtool's family. It is 0 for a kernel before Linux 5.6, which
 // does not have it.
-func resolve(conn conn) (uint16, error) {
+func resolve(conn Conn) (uint16, error) {
 	reply, err := execute(conn, unix.GENL_ID_CTRL, [2]byte{unix.CTRL_CMD_GETFAMILY, genericVersion}, func(e *netlink.AttributeEncoder) {
 		e.String(unix.CTRL_ATTR_FAMILY_NAME, "ethtool")
 	})
@@ -137,7 +151,7 @@ func resolve(conn conn) (uint16, error) {
 }
 
 // execute sends a request and returns the reply to it.
-func execute(conn conn, kind uint16, header [2]byte, ask func(*netlink.AttributeEncoder)) (reply netlink.Message, err error) {
+func execute(conn Conn, kind uint16, header [2]byte, ask func(*netlink.AttributeEncoder)) (reply netlink.Message, err error) {
 	e := netlink.NewAttributeEncoder()
 	ask(e)
 	data, err := e.Encode()

@@ -41,7 +41,7 @@ type host struct {
 }
 
 func (h *host) reader() Reader {
-	return Reader{dial: func(family int) (conn, error) {
+	return Reader{Dial: func(family int) (Conn, error) {
 		if err := h.dial[family]; err != nil {
 			return nil, err
 		}
@@ -216,7 +216,7 @@ func TestCounters(t *testing.T) {
 	} {
 		h := &host{dial: test.dial, replies: recorded(t)}
 		maps.Copy(h.replies, test.replies)
-		got, err := h.reader().Counters(t.Context(), "eth0")
+		got, err := h.reader().Counters(t.Context(), "eth0", nil)
 		if said(got) != test.want || fmt.Sprint(err) != cmp.Or(test.says, "<nil>") || h.open != 0 {
 			t.Errorf("%s: got %s, %v, want %s, %s; %d sockets are open", name, said(got), err, test.want, test.says, h.open)
 		}
@@ -323,7 +323,7 @@ func TestErrnos(t *testing.T) {
 	for _, q := range append(questions(), question{name: "family"}) {
 		for errno := syscall.Errno(1); errno < 134; errno++ {
 			h := &host{replies: map[string]reply{q.name: {err: errno}}}
-			got, err := h.reader().Counters(t.Context(), "eth0")
+			got, err := h.reader().Counters(t.Context(), "eth0", nil)
 			silent := errno == syscall.EOPNOTSUPP || errno == syscall.ENODEV || q.name == "family" && errno == syscall.ENOENT
 			if len(got) != 0 || silent != (err == nil) || !silent && !errors.Is(err, errno) {
 				t.Errorf("%s answers %v: %v, %v", q.name, errno, got, err)
@@ -335,7 +335,7 @@ func TestErrnos(t *testing.T) {
 // TestRequests verifies that requests only read, in the form of the kernel's documentation.
 func TestRequests(t *testing.T) {
 	h := &host{}
-	if _, err := h.reader().Counters(t.Context(), "eth0"); err != nil {
+	if _, err := h.reader().Counters(t.Context(), "eth0", nil); err != nil {
 		t.Fatal(err)
 	}
 	name := text(2, "eth0")
@@ -361,7 +361,7 @@ func TestRequests(t *testing.T) {
 		t.Errorf("sent %d", len(h.sent))
 	}
 	for _, bad := range []string{"", "sixteen__letters"} {
-		got, err := h.reader().Counters(t.Context(), bad)
+		got, err := h.reader().Counters(t.Context(), bad, nil)
 		if got != nil || !errors.Is(err, syscall.EINVAL) || len(h.sent) != 5 {
 			t.Errorf("%q: %v, %v", bad, got, err)
 		}
@@ -376,7 +376,7 @@ func TestEnds(t *testing.T) {
 			h := &host{replies: map[string]reply{"PAUSE_GET": {data: pauseReply(wide(2, 1))}, q.name: {hangs: true}}}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			defer cancel()
-			got, err := h.reader().Counters(ctx, "eth0")
+			got, err := h.reader().Counters(ctx, "eth0", nil)
 			want := 1
 			if q.name == "PAUSE_GET" || q.name == "family" {
 				want = 0
@@ -389,7 +389,7 @@ func TestEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	h := &host{}
-	if got, err := h.reader().Counters(ctx, "eth0"); got != nil || !errors.Is(err, context.Canceled) || len(h.sent) != 0 {
+	if got, err := h.reader().Counters(ctx, "eth0", nil); got != nil || !errors.Is(err, context.Canceled) || len(h.sent) != 0 {
 		t.Errorf("%v, %v, %v", got, err, h.sent)
 	}
 }
@@ -398,7 +398,7 @@ func TestEnds(t *testing.T) {
 // each question.
 func TestKernel(t *testing.T) {
 	for _, netdev := range []string{"lo", "no_such_device"} {
-		if got, err := (Reader{}).Counters(t.Context(), netdev); len(got) != 0 || err != nil {
+		if got, err := (Reader{}).Counters(t.Context(), netdev, func(string) bool { return true }); len(got) != 0 || err != nil {
 			t.Errorf("%s: %v, %v", netdev, got, err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"rdma_exporter/internal/hardware/counters"
 	"rdma_exporter/internal/state"
 )
 
@@ -56,7 +57,7 @@ func (d *device) ethtool(p *state.HardwarePort) []state.Counter {
 		return nil
 	}
 	defer d.end()
-	found, _ := d.Ethtool.Counters(d.ctx, p.Netdev) // Most drivers have only some of them.
+	found, _ := d.Ethtool.Counters(d.ctx, p.Netdev, counters.OfNetdev(d.table)) // Most drivers have only some of them.
 	return valid(found, state.GroupEthtool)
 }
 

@@ -41,8 +41,9 @@ type Netdevs interface {
 // Ethtool reads counters of a network device, as ethtool shows them.
 type Ethtool interface {
 	// Counters returns the counters of a network device in the caller's network namespace.
-	// Counters that are returned with an error are valid.
-	Counters(ctx context.Context, netdev string) ([]state.Counter, error)
+	// wanted selects those of ethtool -S by name. Nil means none. Counters that are returned
+	// with an error are valid.
+	Counters(ctx context.Context, netdev string, wanted func(name string) bool) ([]state.Counter, error)
 }
 
 // Parts are the parts of a device that can be left out.
@@ -166,6 +167,8 @@ type device struct {
 	subfunction bool
 	// ports is the number of its ports.
 	ports int
+	// table is the name of the table of its counters.
+	table string
 }
 
 func (d *device) read(h *state.Hardware, ports []int) {
@@ -175,6 +178,7 @@ func (d *device) read(h *state.Hardware, ports []int) {
 	if h.Table = counters.TableOf(d.Driver); h.Table == "" {
 		h.Table = counters.TableOf(h.Driver)
 	}
+	d.table = h.Table
 	if !d.Without.Adapter {
 		h.Identity = d.adapter()
 	}

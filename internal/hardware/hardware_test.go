@@ -567,7 +567,7 @@ func (a *asked) Statistics(_ context.Context, device string, port int) ([]state.
 	return a.statistics, a.err
 }
 
-func (a *asked) Counters(_ context.Context, netdev string) ([]state.Counter, error) {
+func (a *asked) Counters(_ context.Context, netdev string, _ func(string) bool) ([]state.Counter, error) {
 	a.of = append(a.of, netdev)
 	return a.ethtool, a.err
 }

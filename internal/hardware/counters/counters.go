@@ -27,8 +27,8 @@ type Metric struct {
 
 // A Row describes one counter.
 type Row struct {
-	// Group and Name are as in [state.Counter]. An N at the end of Name stands for an Ethernet
-	// priority, from 0 to 7.
+	// Group and Name are as in [state.Counter]. An N in the name of a network device's counter
+	// stands for an Ethernet priority, from 0 to 7.
 	Group state.CounterGroup
 	Name  string
 	// Metric is the name of the metric that it feeds. Empty means none. Rows of one table with
@@ -151,7 +151,7 @@ func appendSum(values []Value, rows []*Row, counters []state.Counter) []Value {
 func priorities(r *Row, counters []state.Counter) []Value {
 	var values []Value
 	for priority := '0'; priority <= '7'; priority++ {
-		name := strings.TrimSuffix(r.Name, "N") + string(priority)
+		name := strings.Replace(r.Name, "N", string(priority), 1)
 		if c, ok := find(r.Group, name, counters); ok && !r.full(c.Value) {
 			values = append(values, Value{r.Metric, c.Value, c.Name, string(priority)})
 		}
@@ -222,10 +222,33 @@ func rowOf(table string, group state.CounterGroup, name string) *Row {
 	return &Row{Width: 64}
 }
 
-// matches reports whether a pattern with an N at its end stands for a name.
+// matches reports whether a pattern stands for a name: it is the same, or has an N in place of a
+// priority.
 func matches(pattern, name string) bool {
-	prefix, ok := strings.CutSuffix(pattern, "N")
-	return ok && len(name) == len(pattern) && strings.HasPrefix(name, prefix) && name[len(prefix)] >= '0' && name[len(prefix)] <= '7'
+	prefix, suffix, ok := strings.Cut(pattern, "N")
+	if !ok {
+		return pattern == name
+	}
+	priority, ok := strings.CutPrefix(name, prefix)
+	priority, ok2 := strings.CutSuffix(priority, suffix)
+	return ok && ok2 && len(priority) == 1 && priority >= "0" && priority <= "7"
+}
+
+// OfNetdev returns a function that reports whether a driver's table has a counter of ethtool -S. It
+// is nil if the table has none.
+func OfNetdev(table string) func(name string) bool {
+	var patterns []string
+	for _, r := range tableNamed(table).Rows {
+		if r.Group == state.GroupEthtool {
+			patterns = append(patterns, r.Name)
+		}
+	}
+	if patterns == nil {
+		return nil
+	}
+	return func(name string) bool {
+		return slices.ContainsFunc(patterns, func(pattern string) bool { return matches(pattern, name) })
+	}
 }
 
 // rowsOf returns the rows that apply to a device with a table: its own, then those for every
