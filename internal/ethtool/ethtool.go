@@ -20,6 +20,7 @@
 //
 // Counters that the driver does not report are absent. A driver that does not count the frames
 // of priority flow control reports 0 for all, so a priority is absent while it has neither.
+// Priority 0 is absent, too, while it has no flow control.
 package ethtool
 
 import (

@@ -148,9 +148,9 @@ func group(id uint32, statistics ...[]byte) []byte {
 	return nested(4, number(2, id), number(3, 17), slices.Concat(statistics...))
 }
 
-// pfc is a struct ieee_pfc.
+// pfc is a struct ieee_pfc. PFC is on for the priorities 0 and 3.
 func pfc(requests, indications [8]uint64) []byte {
-	b := []byte{8, 0x08, 0, 0, 0xff, 0xff, 0, 0}
+	b := []byte{8, 0x09, 0, 0, 0xff, 0xff, 0, 0}
 	for _, value := range append(requests[:], indications[:]...) {
 		b = binary.NativeEndian.AppendUint64(b, value)
 	}
@@ -174,7 +174,7 @@ const (
 	pauses  = "tx_pause_frames 11 rx_pause_frames 12 "
 	blocks  = "fec_corrected_blocks 30 fec_uncorrectable_blocks 5 "
 	symbols = "symbol_errors_during_carrier 99 "
-	classes = "pfc_requests_prio0 0 pfc_indications_prio0 2 pfc_requests_prio3 7 pfc_indications_prio3 8 "
+	classes = "pfc_requests_prio3 7 pfc_indications_prio3 8 "
 )
 
 func TestCounters(t *testing.T) {
@@ -261,6 +261,8 @@ func TestDecode(t *testing.T) {
 			{pfcReply(pfc([8]uint64{7: 1 << 63}, no)), "pfc_requests_prio7 9223372036854775808 pfc_indications_prio7 0 "},
 			{pfcReply(pfc([8]uint64{1<<64 - 1}, [8]uint64{3})), "pfc_indications_prio0 3 "},                  // one is not set
 			{pfcReply(append(pfc(no, [8]uint64{3}), 9, 9)), "pfc_requests_prio0 0 pfc_indications_prio0 3 "}, // longer
+			{pfcReply(slices.Replace(pfc([8]uint64{2: 1}, [8]uint64{5, 6}), 1, 2, 0)), "pfc_requests_prio1 0 pfc_indications_prio1 6 " +
+				"pfc_requests_prio2 1 pfc_indications_prio2 0 "}, // Priority 0 has pause frames, since PFC is off.
 			{join([]byte{0, 21, 0, 0}, text(1, "eth0"), nested(13)), ""},
 			{[]byte{0, 22, 0, 0}, malformed},
 			{pfcReply(make([]byte, 135)), malformed + ": 135 bytes, fewer than the 136 of a struct ieee_pfc"},
@@ -280,7 +282,7 @@ func TestDecode(t *testing.T) {
 
 // recorded returns the replies of Linux 6.1 (amd64) for a network device with 11 and 12 pause frames,
 // 10 and 20 corrected blocks of two lanes, 5 uncorrectable ones in all, 99 symbol errors, and, as
-// dcb -s pfc show printed then, requests 3:7 and indications 0:2 and 3:8.
+// dcb -s pfc show printed then, requests 3:7 and indications 0:2 and 3:8, with PFC off for priority 0.
 func recorded(t testing.TB) map[string]reply {
 	t.Helper()
 	text, err := os.ReadFile("testdata/linux-6.1.txt")

@@ -54,6 +54,7 @@ const (
 	genericVersion = 1
 	headerSize     = 4 // of struct genlmsghdr, and of struct dcbmsg
 	priorities     = 8
+	pfcEnabled     = 1                             // offsetof(struct ieee_pfc, pfc_en)
 	pfcRequests    = 8                             // offsetof(struct ieee_pfc, requests)
 	pfcIndications = pfcRequests + 8*priorities    // offsetof(struct ieee_pfc, indications)
 	pfcSize        = pfcIndications + 8*priorities // sizeof(struct ieee_pfc)
@@ -227,6 +228,9 @@ func readPHY(ad *netlink.AttributeDecoder, add func(string, uint64)) {
 	})
 }
 
+// readPFC leaves priority 0 out while PFC is off for it: with global pause, mlx5e reports pause frames
+// there (mlx5e_dcbnl_ieee_getpfc and mlx5e_grp_per_prio_pfc_fill_stats). Frames of another priority
+// for which PFC is off are of a peer that is set up otherwise.
 func readPFC(ad *netlink.AttributeDecoder, add func(string, uint64)) {
 	within(ad, attrIEEE, func(ad *netlink.AttributeDecoder) {
 		if ad.Type() != attrIEEEPFC {
@@ -239,7 +243,7 @@ func readPFC(ad *netlink.AttributeDecoder, add func(string, uint64)) {
 			for i := range priorities {
 				requests := binary.NativeEndian.Uint64(b[pfcRequests+8*i:])
 				indications := binary.NativeEndian.Uint64(b[pfcIndications+8*i:])
-				if requests != 0 || indications != 0 {
+				if (requests != 0 || indications != 0) && (i > 0 || b[pfcEnabled]&1 != 0) {
 					add(fmt.Sprintf("pfc_requests_prio%d", i), requests)
 					add(fmt.Sprintf("pfc_indications_prio%d", i), indications)
 				}
