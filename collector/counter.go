@@ -2,7 +2,6 @@ package collector
 
 import (
 	"iter"
-	"slices"
 	"strconv"
 
 	"rdma_exporter/internal/hardware/counters"
@@ -17,11 +16,11 @@ func declareCounter(t *table) {
 	t.of(Counters)
 	for _, c := range counters.Metrics() {
 		labels := []string{"device", "port"}
-		if c.Priority {
-			labels = append(labels, "priority")
+		if c.Label != "" {
+			labels = append(labels, c.Label)
 		}
 		help := c.Help + "."
-		if c.Priority || isRare(c.Name) {
+		if c.Rare {
 			help += " Absent until first non-zero."
 		}
 		t.counter(c.Name, c.Unit, help, labels...)
@@ -37,21 +36,16 @@ func declareCounter(t *table) {
 		"Port and device counters named by the driver (hw_counters/ in sysfs, rdma statistic), and those of the network device, in the driver's names and units. Values that can go down are left out.", "device", "port", "counter")
 }
 
-// isRare reports whether a metric stays 0 on a healthy link.
-func isRare(metric string) bool {
-	return slices.Contains([]string{
-		"rdma_port_receive_remote_physical_errors_total", "rdma_port_carrier_symbol_errors_total",
-		"rdma_port_link_error_recoveries_total", "rdma_port_local_link_integrity_errors_total",
-		"rdma_port_buffer_overrun_errors_total", "rdma_port_fec_uncorrectable_blocks_total",
-	}, metric)
-}
-
 // addCounters adds port counters under names common to all drivers.
 func addCounters(b *builder, name string, r *state.Hardware) {
+	rare := make(map[string]bool)
+	for _, m := range counters.Metrics() {
+		rare[m.Name] = m.Rare
+	}
 	for i := range r.Ports {
 		p := &r.Ports[i]
 		for _, v := range counters.Values(r.Table, p.LinkLayer, p.Counters) {
-			addCounted(b, name, strconv.Itoa(p.Number), v)
+			addCounted(b, name, strconv.Itoa(p.Number), v, rare[v.Metric])
 		}
 	}
 	for port, all := range countersOf(r) {
@@ -74,13 +68,13 @@ func countersOf(r *state.Hardware) iter.Seq2[string, []state.Counter] {
 	}
 }
 
-func addCounted(b *builder, name, port string, v counters.Value) {
+func addCounted(b *builder, name, port string, v counters.Value, rare bool) {
 	f := b.byName[v.Metric]
 	if f == nil {
 		return
 	}
-	values := []string{name, port, v.Priority}[:len(f.labels)]
-	if v.Priority != "" || isRare(v.Metric) {
+	values := []string{name, port, v.Label}[:len(f.labels)]
+	if rare {
 		b.sparse(v.Metric, float64(v.Value), values...)
 	} else {
 		b.counter(v.Metric, v.Value, values...)

@@ -369,8 +369,8 @@ func Saturated(h *state.Hardware, all []state.Counter) []string {
 // Name returns the name of the metric in words.
 func (c Counter) Name() string {
 	words := strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(c.Metric, "rdma_port_"), "_total"), "_", " ")
-	if c.Priority != "" {
-		words += " of priority " + c.Priority
+	if c.Label != "" {
+		words += " of priority " + c.Label
 	}
 	return words
 }

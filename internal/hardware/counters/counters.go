@@ -15,14 +15,23 @@ import (
 	"rdma_exporter/internal/state"
 )
 
+// Names of labels of a [Metric].
+const (
+	LabelPriority  = "priority"
+	LabelDirection = "direction"
+)
+
 // A Metric means the same for every driver. Its labels are device and port.
 type Metric struct {
 	// Name is the full name, Unit what it counts, and Help a sentence without its full stop.
 	Name string
 	Unit string
 	Help string
-	// Priority is true if there is one for each Ethernet priority, with a label of that name.
-	Priority bool
+	// Label is the name of a further label, empty if it has none. With [LabelPriority] there is
+	// one for each Ethernet priority.
+	Label string
+	// Rare is true if it is absent until it is first not 0.
+	Rare bool
 }
 
 // A Row describes one counter.
@@ -59,8 +68,8 @@ type Value struct {
 	Value  uint64
 	// Counter is the name of its counter. The names of the terms of a sum are joined by +.
 	Counter string
-	// Priority is the Ethernet priority, empty if the metric has none.
-	Priority string
+	// Label is the value of the metric's further label, such as the Ethernet priority.
+	Label string
 }
 
 // A Table is the rows of one driver.
@@ -113,7 +122,7 @@ func Values(table, linkLayer string, counters []state.Counter) []Value {
 		feeds := feeds[m.Name]
 		switch {
 		case len(feeds) == 0:
-		case m.Priority:
+		case m.Label == LabelPriority:
 			values = append(values, priorities(feeds[0], counters)...)
 		case feeds[0].Sum:
 			values = appendSum(values, feeds, counters)

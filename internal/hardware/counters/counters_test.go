@@ -92,8 +92,8 @@ func TestValues(t *testing.T) {
 		var got []string
 		for _, v := range counters.Values(c.table, "", all) {
 			metric := strings.TrimSuffix(strings.TrimPrefix(v.Metric, "rdma_port_"), "_total")
-			if v.Priority != "" {
-				metric += ":" + v.Priority
+			if v.Label != "" {
+				metric += ":" + v.Label
 			}
 			got = append(got, fmt.Sprintf("%s=%d", metric, v.Value))
 		}

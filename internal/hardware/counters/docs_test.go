@@ -49,8 +49,8 @@ Below, each source is followed by the counters that were read there.
 `)
 	for _, m := range counters.Metrics() {
 		label := ""
-		if m.Priority {
-			label = ", by `priority`"
+		if m.Label != "" {
+			label = ", by `" + m.Label + "`"
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s%s | %s |\n", m.Name, m.Unit, m.Help, label, feeding(m.Name))
 	}
@@ -246,7 +246,7 @@ func TestTables(t *testing.T) {
 				continue
 			}
 			m, ok := metrics[r.Metric]
-			if !ok || m.Priority != strings.HasSuffix(r.Name, "N") {
+			if !ok || (m.Label == counters.LabelPriority) != strings.Contains(r.Name, "N") {
 				t.Errorf("%s feeds %s, which is not as that", id, r.Metric)
 			}
 			if g, ok := groups[r.Metric]; ok && (g != r.Group || sums[r.Metric] != r.Sum) {

@@ -37,41 +37,52 @@ const (
 	fecUncorrectable     = "rdma_port_fec_uncorrectable_blocks_total"
 )
 
+// always returns a metric that a port has while it has its counter.
+func always(name, unit, help string) Metric { return Metric{Name: name, Unit: unit, Help: help} }
+
+// rare returns one that is absent while it is 0 and always was, as on a healthy link.
+func rare(name, unit, help string) Metric { return Metric{Name: name, Unit: unit, Help: help, Rare: true} }
+
+// byPriority returns one of those for each priority.
+func byPriority(name, unit, help string) Metric {
+	return Metric{Name: name, Unit: unit, Help: help, Rare: true, Label: LabelPriority}
+}
+
 // Metrics returns the metrics that counters feed, in the order in which they are exposed.
 func Metrics() []Metric {
 	return []Metric{
-		{receiveBytes, "bytes", "Bytes that the port received", false},
-		{transmitBytes, "bytes", "Bytes that the port transmitted", false},
-		{receivePackets, "packets", "Packets that the port received", false},
-		{transmitPackets, "packets", "Packets that the port transmitted", false},
-		{receiveErrors, "packets", "Packets that the port received with an error", false},
-		{remotePhysicalErrors, "packets", "Packets received that a port on the way had marked as bad", false},
-		{receiveDiscards, "packets", "Packets that the port received and dropped", false},
-		{transmitDiscards, "packets", "Packets that the port dropped instead of transmitting them", false},
-		{transmitWait, "ticks", "Ticks of the adapter's clock in which the port had data to send but could not, for lack of credits or arbitration", false},
-		{retransmittedPackets, "packets", "Retransmitted packets", false},
-		{retransmitTimeouts, "timeouts", "Times that a requester got no acknowledgement in time, and retransmitted", false},
-		{outOfSequence, "packets", "Request packets that arrived out of sequence", false},
-		{sequenceNaksReceived, "packets", "Sequence error NAKs received by requesters: a packet was lost or overtaken", false},
-		{rnrNaksReceived, "packets", "RNR NAKs received by requesters: the other side had no receive posted", false},
-		{rnrNaksSent, "packets", "RNR NAKs sent by responders: no receive was posted here", false},
-		{duplicateRequests, "packets", "Duplicate requests received by responders", false},
-		{outOfBuffer, "packets", "Packets dropped because no receive was posted", false},
-		{cnpsSent, "packets", "Congestion notification packets sent in response to ECN marks", false},
-		{cnpsReceived, "packets", "Congestion notification packets received", false},
-		{cnpsHandled, "packets", "Congestion notification packets received that slowed a sender down", false},
-		{ecnMarked, "packets", "Packets received with an ECN mark: a switch on the way was congested", false},
-		{symbolErrors, "errors", "Minor link errors on the lanes of the InfiniBand link", false},
-		{carrierSymbolErrors, "events", "Carrier events with at least one invalid symbol (IEEE 802.3)", false},
-		{linkErrorRecoveries, "recoveries", "Times that the link recovered from an error by itself", false},
-		{linkDowned, "events", "Times that the link went down, by the adapter's count", false},
-		{linkIntegrityErrors, "events", "Times that link errors exceeded a threshold", false},
-		{bufferOverrunErrors, "events", "Times that the port's input buffers overran", false},
-		{pauseFramesReceived, "frames", "Pause frames received (IEEE 802.3x), which stop or resume the port; some adapters may include those of PFC", false},
-		{pauseFramesSent, "frames", "Pause frames sent (IEEE 802.3x), which stop or resume the other side; some adapters may include those of PFC", false},
-		{pfcFramesReceived, "frames", "PFC frames received, which stop one priority", true},
-		{pfcFramesSent, "frames", "PFC frames sent, which stop one priority of the other side", true},
-		{fecCorrected, "blocks", "Blocks received that forward error correction repaired", false},
-		{fecUncorrectable, "blocks", "Blocks received that forward error correction could not repair", false},
+		always(receiveBytes, "bytes", "Bytes that the port received"),
+		always(transmitBytes, "bytes", "Bytes that the port transmitted"),
+		always(receivePackets, "packets", "Packets that the port received"),
+		always(transmitPackets, "packets", "Packets that the port transmitted"),
+		always(receiveErrors, "packets", "Packets that the port received with an error"),
+		rare(remotePhysicalErrors, "packets", "Packets received that a port on the way had marked as bad"),
+		always(receiveDiscards, "packets", "Packets that the port received and dropped"),
+		always(transmitDiscards, "packets", "Packets that the port dropped instead of transmitting them"),
+		always(transmitWait, "ticks", "Ticks of the adapter's clock in which the port had data to send but could not, for lack of credits or arbitration"),
+		always(retransmittedPackets, "packets", "Retransmitted packets"),
+		always(retransmitTimeouts, "timeouts", "Times that a requester got no acknowledgement in time, and retransmitted"),
+		always(outOfSequence, "packets", "Request packets that arrived out of sequence"),
+		always(sequenceNaksReceived, "packets", "Sequence error NAKs received by requesters: a packet was lost or overtaken"),
+		always(rnrNaksReceived, "packets", "RNR NAKs received by requesters: the other side had no receive posted"),
+		always(rnrNaksSent, "packets", "RNR NAKs sent by responders: no receive was posted here"),
+		always(duplicateRequests, "packets", "Duplicate requests received by responders"),
+		always(outOfBuffer, "packets", "Packets dropped because no receive was posted"),
+		always(cnpsSent, "packets", "Congestion notification packets sent in response to ECN marks"),
+		always(cnpsReceived, "packets", "Congestion notification packets received"),
+		always(cnpsHandled, "packets", "Congestion notification packets received that slowed a sender down"),
+		always(ecnMarked, "packets", "Packets received with an ECN mark: a switch on the way was congested"),
+		always(symbolErrors, "errors", "Minor link errors on the lanes of the InfiniBand link"),
+		rare(carrierSymbolErrors, "events", "Carrier events with at least one invalid symbol (IEEE 802.3)"),
+		rare(linkErrorRecoveries, "recoveries", "Times that the link recovered from an error by itself"),
+		always(linkDowned, "events", "Times that the link went down, by the adapter's count"),
+		rare(linkIntegrityErrors, "events", "Times that link errors exceeded a threshold"),
+		rare(bufferOverrunErrors, "events", "Times that the port's input buffers overran"),
+		always(pauseFramesReceived, "frames", "Pause frames received (IEEE 802.3x), which stop or resume the port; some adapters may include those of PFC"),
+		always(pauseFramesSent, "frames", "Pause frames sent (IEEE 802.3x), which stop or resume the other side; some adapters may include those of PFC"),
+		byPriority(pfcFramesReceived, "frames", "PFC frames received, which stop one priority"),
+		byPriority(pfcFramesSent, "frames", "PFC frames sent, which stop one priority of the other side"),
+		always(fecCorrected, "blocks", "Blocks received that forward error correction repaired"),
+		rare(fecUncorrectable, "blocks", "Blocks received that forward error correction could not repair"),
 	}
 }
