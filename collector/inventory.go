@@ -60,7 +60,7 @@ func addFindings(b *builder, name string, findings []health.Finding) {
 			first[g] = f.Since
 		}
 	}
-	for _, severity := range health.Severities() {
+	for _, severity := range state.Severities() {
 		b.gauge("rdma_findings", float64(counts[group{severity: severity}]), name, string(severity), "false")
 		b.sparse("rdma_findings", float64(counts[group{severity: severity, accepted: true}]), name, string(severity), "true")
 	}

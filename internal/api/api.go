@@ -97,7 +97,7 @@ func New(h *health.Host, o Options) *Status {
 	if h.Snapshot != nil {
 		s.Provider, s.Simulated, s.Ready = h.Snapshot.Provider, h.Snapshot.Simulated(), h.Snapshot.Ready
 	}
-	for _, severity := range health.Severities() {
+	for _, severity := range state.Severities() {
 		s.FindingCounts = append(s.FindingCounts, SeverityCount{Severity: severity})
 	}
 	for _, of := range h.Devices {

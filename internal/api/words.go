@@ -160,7 +160,7 @@ func Memlock(m state.Memlock) string {
 	return fmt.Sprintf("%s pinned, %s locked, %s", text.Bytes(m.Pinned), text.Bytes(m.Locked), limit)
 }
 
-// Growers returns the types that grow, of all owners together, then the owners that grow
+// Growers returns the types that grow, of all owners together, then the ten owners that grow
 // fastest. The former have no PID.
 func (d *Device) Growers() []health.Grower {
 	if d.Growth == nil {
@@ -170,7 +170,7 @@ func (d *Device) Growers() []health.Grower {
 	for _, t := range d.Growth.All {
 		all = append(all, health.Grower{Trend: t})
 	}
-	return append(all, d.Growth.Fastest()...)
+	return append(all, d.Growth.Growers[:min(len(d.Growth.Growers), 10)]...)
 }
 
 // Event returns asynchronous events in words.

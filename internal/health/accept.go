@@ -178,7 +178,7 @@ func (e *Evaluator) unusedAcceptances(h *Host, now time.Time) []Finding {
 		default:
 			continue
 		}
-		e := entryOf(Catalogue(), f.Kind, entry)
+		e := entryOf(f.Kind, entry)
 		f.Meaning, f.Action = e.Meaning, e.Action
 		all = append(all, f)
 	}

@@ -50,8 +50,7 @@ type assessor struct {
 	// unplugged is true if no port of the host is active. It is used only with Config.Once.
 	unplugged bool
 
-	catalogue []Entry
-	device    string // The printable name.
+	device string // The printable name.
 	// These are parts of state, or empty if state has none.
 	info      *state.Device
 	last      *state.Run
@@ -72,7 +71,7 @@ func (a *assessor) assess() []Finding {
 	if dev.Resources == nil && !vanished && dev.Last == nil && dev.Stuck == nil && a.contract.Last == nil {
 		return nil
 	}
-	a.catalogue, a.device, a.portRoots = Catalogue(), word(dev.Name), make(map[int]string)
+	a.device, a.portRoots = word(dev.Name), make(map[int]string)
 	a.info, a.last = cmp.Or(dev.Info, new(state.Device)), cmp.Or(dev.Last, new(state.Run))
 	a.resources = cmp.Or(dev.Resources, new(state.Resources))
 	a.inventory = cmp.Or(a.resources.Inventory, new(state.Inventory))
@@ -104,10 +103,7 @@ func (a *assessor) down() bool {
 
 type found struct {
 	Finding
-	// size orders findings of the same kind and severity, the largest first.
-	size float64
-	// root is the root cause. Empty if the finding shares it with no other.
-	root string
+	observation
 }
 
 // observation is a finding without the texts of the catalogue.
@@ -121,16 +117,18 @@ type observation struct {
 	message  string
 	evidence string
 	meaning  string // Defaults to that of the entry.
-	size     float64
+	// size orders findings of the same kind and severity, the largest first.
+	size float64
 	// run is true if the finding is about a run, which an unusable device explains.
-	run  bool
+	run bool
+	// root is the root cause. Empty if the finding shares it with no other.
 	root string
 	// replace has the values of the placeholders in the action, as strings.NewReplacer takes them.
 	replace []string
 }
 
 func (a *assessor) add(o observation) {
-	e := entryOf(a.catalogue, o.kind, o.entry)
+	e := entryOf(o.kind, o.entry)
 	// One pass, so that inserted values are not searched again.
 	values := append([]string{"docs/", a.config.DocsURL + "docs/", "{device}", text.Quoted(a.device)}, o.replace...)
 	f := Finding{
@@ -142,16 +140,12 @@ func (a *assessor) add(o observation) {
 	if o.run && a.down() {
 		o.root = rootDevice
 	}
-	a.found = append(a.found, found{Finding: f, size: o.size, root: o.root})
-}
-
-func (a *assessor) has(kind Kind) bool {
-	return slices.ContainsFunc(a.found, func(f found) bool { return f.Kind == kind })
+	a.found = append(a.found, found{f, o})
 }
 
 // sorted returns the findings in order, within their limits. Those with the same root cause are below the first one.
 func (a *assessor) sorted() []Finding {
-	kinds := kindsOf(a.catalogue)
+	kinds := Kinds()
 	slices.SortStableFunc(a.found, func(x, y found) int {
 		return cmp.Or(
 			byHarm(x.Harm, y.Harm, x.Severity, y.Severity),

@@ -454,12 +454,12 @@ func TestBound(t *testing.T) {
 func TestHarmAndSeverity(t *testing.T) {
 	least := 0
 	for _, harm := range health.Harms() {
-		first, last := len(health.Severities()), 0
+		first, last := len(state.Severities()), 0
 		for _, e := range health.Catalogue() {
 			for i, severity := range e.Severities {
 				for j, of := range e.Harms {
 					if of == harm && (len(e.Harms) != len(e.Severities) || i == j) {
-						n := slices.Index(health.Severities(), severity)
+						n := slices.Index(state.Severities(), severity)
 						first, last = min(first, n), max(last, n)
 					}
 				}
@@ -580,7 +580,7 @@ func hold(t *testing.T, s *state.DeviceState, thresholds health.Config) {
 			}
 		}
 	}
-	bySeverity := inOrder(health.Severities())
+	bySeverity := inOrder(state.Severities())
 	if !slices.IsSortedFunc(got, func(a, b health.Finding) int { return bySeverity(a.Severity, b.Severity) }) {
 		t.Errorf("not in order: %+v", got)
 	}

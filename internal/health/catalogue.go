@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"slices"
 
 	"rdma_exporter/internal/state"
@@ -24,10 +25,7 @@ type Entry struct {
 
 // harmOf returns the harm of a severity, or the worst harm if the entry does not pair them.
 func (e *Entry) harmOf(s Severity) Harm {
-	if i := slices.Index(e.Severities, s); i >= 0 && len(e.Harms) == len(e.Severities) {
-		return e.Harms[i]
-	}
-	return e.Harms[0]
+	return e.Harms[max(min(slices.Index(e.Severities, s), len(e.Harms)-1), 0)]
 }
 
 func entry(kind Kind, name string, g grade, threshold, found, meaning, action string) Entry {
@@ -35,12 +33,8 @@ func entry(kind Kind, name string, g grade, threshold, found, meaning, action st
 }
 
 // entryOf returns the entry of a kind and case. Empty if there is none.
-func entryOf(catalogue []Entry, kind Kind, name string) Entry {
-	i := slices.IndexFunc(catalogue, func(e Entry) bool { return e.Kind == kind && e.Case == name })
-	if i < 0 {
-		return Entry{}
-	}
-	return catalogue[i]
+func entryOf(kind Kind, name string) *Entry {
+	return cmp.Or(find(Catalogue(), func(e *Entry) bool { return e.Kind == kind && e.Case == name }), new(Entry))
 }
 
 type grade struct {
@@ -54,10 +48,6 @@ type grade struct {
 // are listed: what makes the whole device unusable comes first.
 func Catalogue() []Entry {
 	const (
-		critical = SeverityCritical
-		warning  = SeverityWarning
-		info     = SeverityInfo
-
 		cannotUse = "The device is not probed, and its contracts are not checked; the kernel's tables still show the objects on it. "
 		memlock   = "raise the exporter's limit: LimitMEMLOCK=infinity in its systemd unit, `ulimit -l unlimited` in its shell, `--ulimit memlock=-1` for docker and podman, LimitMEMLOCK in the container runtime's unit for Kubernetes; or give it the capability IPC_LOCK, which is exempt. `prlimit --memlock --pid PID` shows what a process has. Jobs on this host may have the same limit: check theirs too"
 		pingpong  = "`ibv_rc_pingpong -d {device}` in one shell and the same with `localhost` appended in another (on RoCE, both with `-g` and the index of a GID)"
@@ -65,20 +55,24 @@ func Catalogue() []Entry {
 		portGrade = " Critical if the device has lost its last active port, a warning if this port was active before, otherwise info: many ports are left uncabled on purpose. The audit command does not know the past: there it is critical if no port of the host is active, and a warning if none of the device is."
 	)
 	var (
-		severe          = []Severity{critical}
-		anySeverity     = []Severity{critical, warning, info}
+		severe          = []Severity{SeverityCritical}
 		outage          = grade{severe, []Harm{HarmOutage}}
 		failure         = grade{severe, []Harm{HarmFailure}}
 		outageOrFailure = grade{severe, []Harm{HarmOutage, HarmFailure}}
-		exhaustion      = grade{anySeverity, []Harm{HarmFailure, HarmDegradation, HarmNote}}
-		portLoss        = grade{anySeverity, []Harm{HarmOutage, HarmDegradation, HarmNote}}
-		nearing         = grade{[]Severity{critical, warning}, []Harm{HarmDegradation}}
-		degradation     = grade{[]Severity{warning}, []Harm{HarmDegradation}}
-		mild            = grade{[]Severity{warning, info}, []Harm{HarmDegradation, HarmNote}}
-		quirk           = grade{[]Severity{warning}, []Harm{HarmQuirk}}
-		minorQuirk      = grade{[]Severity{info}, []Harm{HarmQuirk}}
-		note            = grade{[]Severity{info}, []Harm{HarmNote}}
+		exhaustion      = grade{state.Severities(), []Harm{HarmFailure, HarmDegradation, HarmNote}}
+		portLoss        = grade{state.Severities(), []Harm{HarmOutage, HarmDegradation, HarmNote}}
+		nearing         = grade{[]Severity{SeverityCritical, SeverityWarning}, []Harm{HarmDegradation}}
+		degradation     = grade{[]Severity{SeverityWarning}, []Harm{HarmDegradation}}
+		mild            = grade{[]Severity{SeverityWarning, SeverityInfo}, []Harm{HarmDegradation, HarmNote}}
+		quirk           = grade{[]Severity{SeverityWarning}, []Harm{HarmQuirk}}
+		minorQuirk      = grade{[]Severity{SeverityInfo}, []Harm{HarmQuirk}}
+		note            = grade{[]Severity{SeverityInfo}, []Harm{HarmNote}}
 	)
+	broken := func(severity Severity, g grade, meaning string) Entry {
+		return entry(FindingContract, string(severity), g, "",
+			"The device breaks a contract of this severity, by its latest verdict.", meaning,
+			"{remedy} Report it to the vendor if the driver, the firmware and rdma-core are up to date. docs/reference/contracts.md#{contract} says what the man page requires and how it is checked; rdma_contract_violated shows which other devices do the same.")
+	}
 	return []Entry{
 		entry(FindingStuck, "", outage, "",
 			"A child process of the exporter was killed and has not ended.",
@@ -180,18 +174,9 @@ func Catalogue() []Entry {
 			"In the last measurement of a completion vector, completions had the wrong status. Expected: success for messages from a port to itself, wr_flush_err for requests posted to a queue pair in the error state.",
 			"On the loopback path, messages from the port to itself do not get through, and messages to others hardly will. On the flush path, a program cannot tell a flushed request from a finished one.",
 			"Look at the status: retry_exc_err and rnr_retry_exc_err mean nothing answers (check the state and the addresses of the port: `rdma link show {device}`, `ibv_devinfo -v -d {device}`; on RoCE, a firewall on UDP port 4791); loc_prot_err and rem_access_err mean memory is not accepted. See `dmesg`."),
-		entry(FindingContract, string(SeverityCritical), failure, "",
-			"The device breaks a contract of this severity, by its latest verdict.",
-			"A program that relies on this promise of the libibverbs man pages hangs or loses data.",
-			"{remedy} Report it to the vendor if the driver, the firmware and rdma-core are up to date. docs/reference/contracts.md#{contract} says what the man page requires and how it is checked; rdma_contract_violated shows which other devices do the same."),
-		entry(FindingContract, string(SeverityWarning), quirk, "",
-			"The device breaks a contract of this severity, by its latest verdict.",
-			"A program that relies on this promise of the libibverbs man pages gets a wrong size or state.",
-			"{remedy} Report it to the vendor if the driver, the firmware and rdma-core are up to date. docs/reference/contracts.md#{contract} says what the man page requires and how it is checked; rdma_contract_violated shows which other devices do the same."),
-		entry(FindingContract, string(SeverityInfo), minorQuirk, "",
-			"The device breaks a contract of this severity, by its latest verdict.",
-			"The device allows more than the libibverbs man pages do: a program that relies on that fails on other devices.",
-			"{remedy} Report it to the vendor if the driver, the firmware and rdma-core are up to date. docs/reference/contracts.md#{contract} says what the man page requires and how it is checked; rdma_contract_violated shows which other devices do the same."),
+		broken(SeverityCritical, failure, "A program that relies on this promise of the libibverbs man pages hangs or loses data."),
+		broken(SeverityWarning, quirk, "A program that relies on this promise of the libibverbs man pages gets a wrong size or state."),
+		broken(SeverityInfo, minorQuirk, "The device allows more than the libibverbs man pages do: a program that relies on that fails on other devices."),
 		entry(FindingUndestroyed, "", degradation, "",
 			"In the last probe run or contracts, the device refused every attempt to destroy an object, by type and errno.",
 			"A program that destroys such an object fails too, or hangs if it keeps trying. The object was freed when the child process ended, unless it is reported as leaked.",

@@ -46,36 +46,30 @@ func (a *assessor) ports() {
 	all := a.last.Info.Ports
 	down := slices.DeleteFunc(slices.Clone(all), isActive)
 	active := len(all) - len(down)
-	inactive := make(map[string][]state.Port) // By root cause.
-	rootOfPort := func(entry string, severity Severity) string { return rootPort + entry + string(severity) }
-	for _, p := range down {
-		entry := "down"
-		if p.State == "init" || p.State == "armed" {
-			entry = "not_configured"
-		}
-		root := rootOfPort(entry, a.portSeverity(p.Number, active))
-		inactive[root], a.portRoots[p.Number] = append(inactive[root], p), root
-	}
 	for _, entry := range []string{"down", "not_configured"} {
-		for _, severity := range Severities() {
-			root := rootOfPort(entry, severity)
-			ports := inactive[root]
-			if len(ports) == 0 {
-				continue
-			}
+		for _, severity := range state.Severities() {
+			root := rootPort + entry + string(severity)
 			var numbers, states []string
-			for _, p := range ports {
+			for _, p := range down {
+				hasLink := p.State == "init" || p.State == "armed"
+				if hasLink != (entry == "not_configured") || severity != a.portSeverity(p.Number, active) {
+					continue
+				}
+				a.portRoots[p.Number] = root
 				numbers = append(numbers, fmt.Sprint(p.Number))
 				states = append(states, fmt.Sprintf("port %d is %s%s", p.Number,
 					cmp.Or(word(p.State), "in an unknown state"), around(" (", word(p.LinkLayer), ")")))
 			}
+			if numbers == nil {
+				continue
+			}
 			message := fmt.Sprintf("%d of %s active: %s", active, text.Plural(len(all), "port"), text.Join(states, ", ", maxFew))
 			if severity != SeverityInfo && !a.config.Once {
-				message += fmt.Sprintf("; %s active before", text.Either(len(ports), "it was", "they were"))
+				message += fmt.Sprintf("; %s active before", text.Either(len(numbers), "it was", "they were"))
 			}
 			a.add(observation{
 				kind: FindingPortDown, entry: entry, severity: severity, root: root, message: message + ".",
-				subject: text.Either(len(ports), "port ", "ports ") + text.Join(numbers, ", ", maxFew),
+				subject: text.Either(len(numbers), "port ", "ports ") + text.Join(numbers, ", ", maxFew),
 			})
 		}
 	}
@@ -97,8 +91,8 @@ func (a *assessor) contracts() {
 		if c.Verdict != state.VerdictViolated || c.Known {
 			continue
 		}
-		severity := Severity(c.Severity)
-		if !slices.Contains(Severities(), severity) {
+		severity := c.Severity
+		if !severity.Valid() {
 			severity = SeverityWarning
 		}
 		name := word(c.Name)

@@ -92,7 +92,7 @@ func TestContractViolated(t *testing.T) {
 	r := recording(t)
 	verdict := func(name string, severity health.Severity, verdict state.Verdict) state.Contract {
 		return state.Contract{
-			Name: name, Severity: state.Severity(severity), Verdict: verdict,
+			Name: name, Severity: severity, Verdict: verdict,
 			Asked: "an event", Expected: "that it comes.", Observed: "that it\ndoes not",
 			Consequence: "It\nhangs.", Remedy: "Clear it\nfirst.",
 		}

@@ -41,7 +41,7 @@ func TestCatalogue(t *testing.T) {
 				t.Errorf("%v: the text is not whole: %q", id, text)
 			}
 		}
-		if len(e.Severities) == 0 || !slices.IsSortedFunc(e.Severities, inOrder(health.Severities())) {
+		if len(e.Severities) == 0 || !slices.IsSortedFunc(e.Severities, inOrder(state.Severities())) {
 			t.Errorf("%v: severities %v", id, e.Severities)
 		}
 		if len(e.Harms) == 0 || !slices.IsSortedFunc(e.Harms, inOrder(health.Harms())) {
@@ -54,7 +54,7 @@ func TestCatalogue(t *testing.T) {
 	if unique := slices.Compact(slices.Sorted(slices.Values(kinds))); len(unique) != len(health.Kinds()) {
 		t.Errorf("the entries of a kind do not follow each other: %v", kinds)
 	}
-	for _, severity := range health.Severities() {
+	for _, severity := range state.Severities() {
 		if !cases[[2]string{string(health.FindingContract), string(severity)}] {
 			t.Errorf("contracts of severity %s have no entry", severity)
 		}
@@ -152,7 +152,7 @@ func whole(t *testing.T, f health.Finding) {
 			t.Errorf("not whole: %+v", f)
 		}
 	}
-	if !slices.Contains(health.Kinds(), f.Kind) || !slices.Contains(health.Severities(), f.Severity) || !slices.Contains(health.Harms(), f.Harm) {
+	if !slices.Contains(health.Kinds(), f.Kind) || !slices.Contains(state.Severities(), f.Severity) || !slices.Contains(health.Harms(), f.Harm) {
 		t.Errorf("of no kind, severity or harm that there is: %+v", f)
 	}
 }
@@ -247,7 +247,7 @@ A vanished device only has findings about stuck child processes, and in the audi
 				threshold = fmt.Sprintf("[`%s`](#thresholds)", e.Threshold)
 			}
 		}
-		severities = slices.Compact(slices.SortedFunc(slices.Values(severities), inOrder(health.Severities())))
+		severities = slices.Compact(slices.SortedFunc(slices.Values(severities), inOrder(state.Severities())))
 		harms = slices.Compact(slices.SortedFunc(slices.Values(harms), inOrder(health.Harms())))
 		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s | %s |\n", kind, kind, joined(severities, ", "), joined(harms, ", "), threshold)
 	}

@@ -61,19 +61,15 @@ func (e *Evaluator) Configure(c Config) {
 func (e *Evaluator) History() History {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if now := e.now(); e.touch(now) {
-		e.history.forget(now)
-	}
+	e.touch(e.now())
 	return e.history.clone()
 }
 
-// touch records that the findings of the latest snapshot still exist. It reports whether it could.
-func (e *Evaluator) touch(now time.Time) bool {
-	if e.latest == nil || e.latest.Snapshot == nil || now.IsZero() || e.config.Once {
-		return false
+// touch records that the findings of the latest snapshot still exist.
+func (e *Evaluator) touch(now time.Time) {
+	if e.latest != nil && e.latest.Snapshot != nil && !now.IsZero() && !e.config.Once {
+		e.history.touch(e.latest, now)
 	}
-	e.history.touch(e.latest, now)
-	return true
 }
 
 // Evaluate returns the evaluated snapshot. The snapshot may be nil. Callers must not modify it afterwards.

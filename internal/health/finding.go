@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"rdma_exporter/internal/state"
 )
 
 // Finding is one problem of a device, or one fact worth knowing.
@@ -74,33 +76,26 @@ const (
 )
 
 // Kinds returns every kind of finding, in the order of the catalogue.
-func Kinds() []Kind { return kindsOf(Catalogue()) }
-
-func kindsOf(catalogue []Entry) []Kind {
+func Kinds() []Kind {
 	var kinds []Kind
-	for i := range catalogue {
-		kinds = append(kinds, catalogue[i].Kind)
+	for _, e := range Catalogue() {
+		kinds = append(kinds, e.Kind)
 	}
 	return slices.Compact(kinds)
 }
 
-// Severity is how bad a finding is.
-type Severity string
+// Severity is how bad a finding is. Contracts have the same severities.
+type Severity = state.Severity
 
-// The severities. Those of contracts have the same names and meanings.
+// The severities.
 const (
-	SeverityCritical Severity = "critical" // Something fails or soon will, and does not recover by itself.
-	SeverityWarning  Severity = "warning"  // Somebody should look at it before it gets there.
-	SeverityInfo     Severity = "info"     // It is good to know.
+	SeverityCritical = state.SeverityCritical // Something fails or soon will, and does not recover by itself.
+	SeverityWarning  = state.SeverityWarning  // Somebody should look at it before it gets there.
+	SeverityInfo     = state.SeverityInfo     // It is good to know.
 )
 
-// Severities returns every severity, the worst first.
-func Severities() []Severity {
-	return []Severity{SeverityCritical, SeverityWarning, SeverityInfo}
-}
-
 func bySeverity(a, b Severity) int {
-	return cmp.Compare(slices.Index(Severities(), a), slices.Index(Severities(), b))
+	return cmp.Compare(slices.Index(state.Severities(), a), slices.Index(state.Severities(), b))
 }
 
 // Harm is the effect of a finding on the users of the device.

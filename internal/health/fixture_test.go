@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 )
 
@@ -104,8 +103,8 @@ func ill() []*state.DeviceState {
 	)
 	sick.Last.Info.Ports = []state.Port{{Number: 1, State: "down"}, {Number: 2, State: "init"}}
 	sick.Contracts = &state.Contracts{Last: &state.Run{Outcome: state.OutcomeFailed, Error: "query the device: EIO"}}
-	for _, severity := range health.Severities() {
-		sick.Contracts.Verdicts = append(sick.Contracts.Verdicts, state.Contract{Name: "c_" + string(severity), Severity: state.Severity(severity), Verdict: state.VerdictViolated})
+	for _, severity := range state.Severities() {
+		sick.Contracts.Verdicts = append(sick.Contracts.Verdicts, state.Contract{Name: "c_" + string(severity), Severity: severity, Verdict: state.VerdictViolated})
 	}
 	sick.Full = fullRun(time.Microsecond, time.Millisecond)
 	for _, outcome := range []state.Outcome{state.OutcomeTimeout, state.OutcomeCrashed} {

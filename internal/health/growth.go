@@ -25,8 +25,6 @@ const (
 	growthMinSpan = 10 * time.Minute
 	// maxAbsent is in how many consecutive samples an owner may be missing. Only the largest owners are sampled.
 	maxAbsent = 3
-	// maxGrowers limits Fastest.
-	maxGrowers = 10
 )
 
 // Trend is how the number of objects of a type has grown.
@@ -106,9 +104,6 @@ func growthOf(dev *state.DeviceState, exhausted []Exhausted, c Growing) *Growth 
 	})
 	return g
 }
-
-// Fastest returns the ten owners that grow fastest.
-func (g *Growth) Fastest() []Grower { return g.Growers[:min(len(g.Growers), maxGrowers)] }
 
 func byCount(a, b point) int { return cmp.Compare(a.objects, b.objects) }
 
@@ -213,8 +208,7 @@ func (a *assessor) growing() {
 	for _, t := range a.growth.All {
 		if t.Steady && explained[t.Type] < t.PerHour/2 {
 			fastest := ""
-			if i := slices.IndexFunc(a.growth.Growers, func(o Grower) bool { return o.Type == t.Type && o.recent > 0 }); i >= 0 {
-				o := a.growth.Growers[i]
+			if o := find(a.growth.Growers, func(o *Grower) bool { return o.Type == t.Type && o.recent > 0 }); o != nil {
 				fastest = fmt.Sprintf(" The fastest is %s: %s.", o.name(), text.Pace(o.Rounded()))
 			}
 			a.grows(t.Type, "All owners together", 0, []Trend{t}, fastest)

@@ -112,7 +112,7 @@ func (h *History) recordSeen(key FindingKey, now time.Time) Seen {
 }
 
 // touch records that the findings of a host exist until now. Findings of kinds that could not be evaluated, and those
-// of an unreadable device, are assumed to persist.
+// of an unreadable device, are assumed to persist. It forgets those that have been absent for long.
 func (h *History) touch(host *Host, now time.Time) {
 	for key, seen := range h.Findings {
 		if slices.ContainsFunc(host.Devices, func(d *Device) bool {
@@ -123,9 +123,6 @@ func (h *History) touch(host *Host, now time.Time) {
 			h.Findings[key] = seen
 		}
 	}
-}
-
-func (h *History) forget(now time.Time) {
 	maps.DeleteFunc(h.Findings, func(_ FindingKey, seen Seen) bool { return now.Sub(seen.Last) >= reappearWindow })
 }
 

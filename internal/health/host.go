@@ -59,7 +59,7 @@ func (d *Device) rank() int {
 	case !d.State.Present || d.State.Last == nil || d.State.OutOfTime != nil:
 		severity = SeverityCritical
 	}
-	return slices.Index(Harms(), harm)*len(Severities()) + slices.Index(Severities(), severity)
+	return slices.Index(Harms(), harm)*len(state.Severities()) + slices.Index(state.Severities(), severity)
 }
 
 // At returns the worst health of the host and all devices at a moment.

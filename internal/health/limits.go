@@ -19,12 +19,11 @@ func (l Levels) severity(used, limit int64) (severity Severity, ratio float64) {
 	ratio = float64(used) / float64(limit) // Infinite if none is allowed.
 	switch {
 	case ratio >= l.Critical:
-		return SeverityCritical, ratio
+		severity = SeverityCritical
 	case ratio >= l.Warning:
-		return SeverityWarning, ratio
-	default:
-		return "", ratio
+		severity = SeverityWarning
 	}
+	return severity, ratio
 }
 
 func (a *assessor) nearLimit() {

@@ -156,13 +156,8 @@ func (a *assessor) oversizedCQs() {
 	message := fmt.Sprintf("%s with %s entries together can never be filled by what uses them. The largest has %s",
 		text.Objects(u.Objects, "cq"), text.Number(u.Entries), text.Number(u.Largest))
 	if u.PID > 0 {
-		comm := ""
-		for _, o := range a.inventory.Owners {
-			if o.PID == u.PID {
-				comm = o.Comm
-			}
-		}
-		message += ", and belongs to " + ownerName(u.PID, comm)
+		owner := cmp.Or(find(a.inventory.Owners, func(o *state.Owner) bool { return o.PID == u.PID }), new(state.Owner))
+		message += ", and belongs to " + ownerName(u.PID, owner.Comm)
 	}
 	a.add(observation{
 		kind: FindingCQUnfillable, subject: "cq", message: message + ".",

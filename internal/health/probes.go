@@ -21,7 +21,7 @@ func (a *assessor) aborted() {
 	if last != nil && !condemned(c) {
 		a.ended(last, "the contract run", HarmFailure, rootContracts)
 		// An unusable device is reported by the probes, and undestroyed objects by undestroyed.
-		if last.Outcome == state.OutcomeFailed && !a.has(FindingUnusable) &&
+		if last.Outcome == state.OutcomeFailed && !isUnusable(a.last) &&
 			(len(last.Undestroyed) == 0 || last.FailedVerb != "" && !destroys(last.FailedVerb)) {
 			a.add(observation{
 				kind: FindingRunAborted, entry: string(state.OutcomeFailed), subject: "the contract run", run: true, root: rootContracts,
@@ -123,10 +123,10 @@ func (a *assessor) probe(p *state.ProbeResult, failures []state.Failure) {
 	if nothingMade(p.Runs()[0], failures) {
 		o.harm = HarmOutage
 	}
-	switch limit := slices.IndexFunc(failures, func(f state.Failure) bool { return f.Memlock != nil }); {
-	case limit >= 0:
+	switch limited := find(failures, func(f *state.Failure) bool { return f.Memlock != nil }); {
+	case limited != nil:
 		o.entry, o.harm, o.root = "memlock", HarmFailure, rootMemlock
-		o.message += memlockText(*failures[limit].Memlock)
+		o.message += memlockText(*limited.Memlock)
 	case slices.ContainsFunc(failures, noRoom):
 		o.entry = "no_room"
 	case !slices.ContainsFunc(failures, long):
@@ -214,7 +214,7 @@ func (a *assessor) unexplained() {
 	run := a.last
 	// Empty messages make no run fail.
 	explains := func(f found) bool { return f.Kind == FindingProbeFailed && f.Severity == SeverityCritical }
-	if run.Outcome != state.OutcomeFailed || a.wrongNow || a.has(FindingUnusable) || slices.ContainsFunc(a.found, explains) ||
+	if run.Outcome != state.OutcomeFailed || a.wrongNow || isUnusable(run) || slices.ContainsFunc(a.found, explains) ||
 		len(run.Undestroyed) > 0 && (run.FailedVerb == "" || destroys(run.FailedVerb)) {
 		return
 	}

@@ -66,6 +66,16 @@ func warningIf(bad bool) Severity {
 	return SeverityInfo
 }
 
+// find returns the first item that is what it asks for. Nil if there is none.
+func find[T any](all []T, is func(*T) bool) *T {
+	for i := range all {
+		if is(&all[i]) {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
 func largestFirst(a, b state.TypeCount) int {
 	return cmp.Or(cmp.Compare(b.Objects, a.Objects), strings.Compare(a.Type, b.Type))
 }

@@ -2,7 +2,6 @@ package health
 
 import (
 	"cmp"
-	"slices"
 
 	"rdma_exporter/internal/state"
 )
@@ -47,20 +46,14 @@ func (d *Device) Usage() []Usage {
 
 func (d *Device) usage(kind string, r *state.Resources) Usage {
 	u := Usage{Type: kind}
-	if i := slices.IndexFunc(d.Exhausted, func(e Exhausted) bool { return e.Type == kind }); i >= 0 {
-		u.Exhausted = &d.Exhausted[i]
-	}
+	u.Exhausted = find(d.Exhausted, func(e *Exhausted) bool { return e.Type == kind })
+	u.Trend = find(cmp.Or(d.Growth, new(Growth)).All, func(t *Trend) bool { return t.Type == kind })
 	if d.State.Info != nil {
 		u.Limit, _ = d.State.Info.LimitOf(kind)
 	}
 	for _, l := range r.Leaked {
 		if l.Type == kind {
 			u.Leaked = sum(u.Leaked, l.Objects)
-		}
-	}
-	if d.Growth != nil {
-		if i := slices.IndexFunc(d.Growth.All, func(t Trend) bool { return t.Type == kind }); i >= 0 {
-			u.Trend = &d.Growth.All[i]
 		}
 	}
 	i := r.Inventory
@@ -79,8 +72,6 @@ func (d *Device) usage(kind string, r *state.Resources) Usage {
 	if orphaned, ok := i.Orphaned(kind); ok {
 		u.Orphaned = &orphaned
 	}
-	if n := slices.IndexFunc(i.Incomplete, func(n state.Incomplete) bool { return n.Type == kind }); n >= 0 {
-		u.Incomplete = &i.Incomplete[n]
-	}
+	u.Incomplete = find(i.Incomplete, func(n *state.Incomplete) bool { return n.Type == kind })
 	return u
 }

@@ -51,7 +51,7 @@ const (
 	SeverityInfo     Severity = "info"
 )
 
-// Severities returns every severity.
+// Severities returns every severity, the worst first.
 func Severities() []Severity { return []Severity{SeverityCritical, SeverityWarning, SeverityInfo} }
 
 // Planned is a contract that a run is about to check.
