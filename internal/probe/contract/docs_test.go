@@ -82,21 +82,25 @@ findings, raise no alert, do not affect the exit status, and fail no probe. A vi
 counts as usual.
 
 The kernel reports the driver of a device over netlink or, for hns and mthca, in sysfs. Each row was checked in rdma-core
-44 and its master of early 2026, and in Linux 6.1 and 6.12; those of rxe and siw were also seen on devices. The table is
-in ` + "`internal/probe/errata/list.go`" + `.
+44 and its master of early 2026, and in Linux 6.1 and 6.12; those of rxe and siw were also seen on devices. Several
+releases of rdma-core under "fixed in" are those with a backport, each for its major number, and the first of all later
+ones. From a release that is fixed on, the violation is a finding. The table is in ` + "`internal/probe/errata/list.go`" + `.
 
-| driver | contract | what it does | fixed in | source |
-|---|---|---|---|---|
+| driver | contract | what it does | since | fixed in | source |
+|---|---|---|---|---|---|
 `)
 	for _, f := range errata.All() {
-		fixed := "–"
+		since, fixed := "–", "–"
+		if f.SinceLibrary != "" {
+			since = "rdma-core " + f.SinceLibrary
+		}
 		switch {
 		case f.FixedIn != "":
 			fixed = "Linux " + f.FixedIn
 		case f.FixedInLibrary != "":
-			fixed = "rdma-core " + f.FixedInLibrary
+			fixed = "rdma-core " + strings.Join(strings.Fields(f.FixedInLibrary), ", ")
 		}
-		fmt.Fprintf(&b, "| %s | [`%s`](#%s) | %s | %s | %s |\n", f.Driver, f.Contract, f.Contract, f.What, fixed, f.Source)
+		fmt.Fprintf(&b, "| %s | [`%s`](#%s) | %s | %s | %s | %s |\n", f.Driver, f.Contract, f.Contract, f.What, since, fixed, f.Source)
 	}
 	for _, c := range contract.Catalogue() {
 		source := "convention"

@@ -32,7 +32,11 @@ type Erratum struct {
 	// FixedIn is the first release of the kernel, such as 6.12, known to keep the promise.
 	// Releases between the one that was seen to break it and this one may do either.
 	FixedIn string
-	// FixedInLibrary is the first such release of rdma-core.
+	// SinceLibrary is the first release of rdma-core that breaks the promise. Empty means that no
+	// release without the erratum is known.
+	SinceLibrary string
+	// FixedInLibrary are the first releases of rdma-core that keep the promise, such as
+	// "44.8 47.5 48": those with backports, each for its major number, and the one for all others.
 	FixedInLibrary string
 	// What is a sentence about what the driver does.
 	What string
@@ -44,7 +48,8 @@ type Erratum struct {
 func (d Driver) Of(contract string) []Erratum {
 	return slices.DeleteFunc(All(), func(e Erratum) bool {
 		return d.Name == "" || e.Driver != d.Name || e.Contract != contract ||
-			reaches(d.Kernel, e.FixedIn) || reaches(d.RDMACore, e.FixedInLibrary)
+			reaches(d.Kernel, e.FixedIn) || hasFix(d.RDMACore, e.FixedInLibrary) ||
+			d.RDMACore != "" && e.SinceLibrary != "" && !reaches(d.RDMACore, e.SinceLibrary)
 	})
 }
 
@@ -57,6 +62,16 @@ func (d Driver) Explains(contract, mode string, less int64) (Erratum, bool) {
 		}
 	}
 	return Erratum{}, false
+}
+
+// hasFix reports whether a release is at least the last of some releases, or at least one with
+// the same major number.
+func hasFix(release, fixed string) bool {
+	releases := strings.Fields(fixed)
+	return slices.ContainsFunc(releases, func(first string) bool {
+		return reaches(release, first) &&
+			(first == releases[len(releases)-1] || majorMinor(first)[0] == majorMinor(release)[0])
+	})
 }
 
 // reaches reports whether a release is at least another one. Neither may be empty.

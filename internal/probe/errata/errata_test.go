@@ -46,6 +46,7 @@ func TestExplains(t *testing.T) {
 		{"mana", "rdma-core 44.0", "cq_comp_vector_accepted", errata.ModeRefused, 0, true},
 		{"mana", "rdma-core 44.12", "cq_comp_vector_accepted", errata.ModeRefused, 0, true},
 		{"mana", "rdma-core 65.0", "cq_comp_vector_accepted", errata.ModeRefused, 0, false},
+		{"hns", "rdma-core 44.0", "qp_at_least_requested", "max_inline_data", 32, true},
 		{"mana", "65.0", "cq_comp_vector_accepted", errata.ModeRefused, 0, true},
 		{"mana", "rdma-core 44.0", "cq_comp_vector_accepted", "", 0, false},
 		{"mlx5", "rdma-core 44.0", "cq_comp_vector_accepted", errata.ModeRefused, 0, false},
@@ -60,6 +61,48 @@ func TestExplains(t *testing.T) {
 		fact, got := d.Explains(tt.contract, tt.way, tt.less)
 		if got != tt.want || got && (fact.Driver != tt.driver || fact.Contract != tt.contract) {
 			t.Errorf("%+v: %t, %+v", tt, got, fact)
+		}
+	}
+}
+
+// TestReleases verifies at each boundary that releases of rdma-core that keep a promise are not
+// excused, and that those that break it are. Each pair was read in the source of both.
+func TestReleases(t *testing.T) {
+	for _, tt := range []struct {
+		driver, contract, mode string
+		breaks, keeps          string
+	}{
+		{"rxe", "cq_ex_batch_keeps_completions", "", "34.0 44.0 53.6 54.5", "55.0 55.1 58.2 64.0"},
+		{"bnxt_re", "notify_one_shot", "", "35.0 44.12 45.11", "46.0 46.10 64.0"},
+		{"bnxt_re", "cq_destroy_busy", errata.ModeEnd, "50.0 51.0 64.0", "44.0 49.8"},
+		{"bnxt_re", "cq_resize_at_least_requested", errata.ModeEnd, "51.0 53.0 64.0", "45.11 46.0 50.7"},
+		{"bnxt_re", "cq_resize_too_small_refused", errata.ModeEnd, "51.0 64.0", "45.11 46.0 50.7"},
+		{"bnxt_re", "cq_resize_keeps_completions", errata.ModeEnd, "51.0 64.0", "45.11 46.0 50.7"},
+		{"mana", "cq_comp_vector_accepted", errata.ModeRefused, "44.0 44.12 52.6", "53.0 64.0"},
+		{
+			"efa", "cq_destroy_busy", errata.ModeEnd, "36.0 37.11 38.10 39.9 40.8 41.8 42.8 43.7 44.7 45.0 45.6 46.0 46.5 47.4",
+			"37.12 38.11 39.10 40.9 41.9 42.9 43.8 44.8 44.12 45.7 46.6 47.5 48.0 64.0",
+		},
+		{
+			"hns", "qp_at_least_requested", errata.ModeUnsent,
+			"32.0 32.8 33.8 34.7 35.6 36.6 37.5 38.4 39.3 40.2 41.2 42.2 43.1 44.0 44.1 45.0",
+			"31.9 32.9 33.9 34.8 35.7 36.7 37.6 38.5 39.4 40.3 41.3 42.3 43.2 44.2 44.12 45.1 46.0 64.0",
+		},
+		{"ocrdma", "notify_one_shot", "", "34.0 44.0 64.0", ""},
+		{"siw", "cq_destroy_busy", errata.ModeEnd, "34.0 44.0 64.0", ""},
+	} {
+		check := func(release string, want bool) {
+			d := errata.Driver{Name: tt.driver, RDMACore: release}
+			if _, got := d.Explains(tt.contract, tt.mode, 0); got != want {
+				t.Errorf("%s %s in rdma-core %q: excused %t, want %t", tt.driver, tt.contract, release, got, want)
+			}
+		}
+		check("", true)
+		for _, release := range strings.Fields(tt.breaks) {
+			check(release, true)
+		}
+		for _, release := range strings.Fields(tt.keeps) {
+			check(release, false)
 		}
 	}
 }

@@ -17,31 +17,31 @@ const (
 )
 
 // All returns all errata, sorted by driver. Each was read in the source that it names:
-// rdma-core 44 and its master of early 2026, Linux 6.1 and 6.12. Those of rxe and siw were
-// also seen on devices.
+// rdma-core 44 and its master of early 2026, Linux 6.1 and 6.12. SinceLibrary and FixedInLibrary
+// were read in that release and in the one before. Those of rxe and siw were also seen on devices.
 func All() []Erratum {
 	const (
 		bnxtResizes       = "When the kernel refuses to resize a queue, as Linux 6.1 always does, the library frees memory of the queue that is still in use."
-		bnxtResizesSource = "rdma-core 56 to 64, not in 44, which does not resize: bnxt_re_resize_cq in providers/bnxt_re/verbs.c"
+		bnxtResizesSource = "rdma-core, since d035125e3 and still in 64; 46 to 50 free the new queue, and before there is no resizing: bnxt_re_resize_cq in providers/bnxt_re/verbs.c"
 	)
 	return []Erratum{
 		{
-			Driver: "bnxt_re", Contract: "cq_destroy_busy", Modes: []string{ModeEnd},
+			Driver: "bnxt_re", Contract: "cq_destroy_busy", Modes: []string{ModeEnd}, SinceLibrary: "50",
 			What:   "On adapters with toggle pages (Thor2), the library unmaps that of the queue before the kernel refuses to destroy it: the next ibv_req_notify_cq ends the process.",
-			Source: "rdma-core, later than 44: bnxt_re_destroy_cq in providers/bnxt_re/verbs.c",
+			Source: "rdma-core, since d5d79c8f5 and still in 64: bnxt_re_destroy_cq in providers/bnxt_re/verbs.c",
 		},
 		{
-			Driver: "bnxt_re", Contract: "cq_resize_at_least_requested", Modes: []string{ModeEnd},
+			Driver: "bnxt_re", Contract: "cq_resize_at_least_requested", Modes: []string{ModeEnd}, SinceLibrary: "51",
 			What:   bnxtResizes,
 			Source: bnxtResizesSource,
 		},
 		{
-			Driver: "bnxt_re", Contract: "cq_resize_too_small_refused", Modes: []string{ModeEnd},
+			Driver: "bnxt_re", Contract: "cq_resize_too_small_refused", Modes: []string{ModeEnd}, SinceLibrary: "51",
 			What:   bnxtResizes,
 			Source: bnxtResizesSource,
 		},
 		{
-			Driver: "bnxt_re", Contract: "cq_resize_keeps_completions", Modes: []string{ModeEnd},
+			Driver: "bnxt_re", Contract: "cq_resize_keeps_completions", Modes: []string{ModeEnd}, SinceLibrary: "51",
 			What:   bnxtResizes,
 			Source: bnxtResizesSource,
 		},
@@ -71,9 +71,9 @@ func All() []Erratum {
 			Source: "rdma-core, later than 44, which refuses to post a send: bnxt_re_poll_flush_wcs in providers/bnxt_re/verbs.c; Linux: bnxt_qplib_post_send in drivers/infiniband/hw/bnxt_re/qplib_fp.c, which raises events of its own for the queue pairs of the kernel",
 		},
 		{
-			Driver: "bnxt_re", Contract: "notify_one_shot", FixedInLibrary: "65",
+			Driver: "bnxt_re", Contract: "notify_one_shot", FixedInLibrary: "46",
 			What:   "The first arming of a queue is also kept for the next ibv_poll_cq, which arms it again: a second event comes.",
-			Source: "rdma-core 44, not in 65: bnxt_re_arm_cq and bnxt_re_poll_cq in providers/bnxt_re/verbs.c",
+			Source: "rdma-core, since 0b72e02a1 of 2018, until 7a2bb5492: bnxt_re_arm_cq and bnxt_re_poll_cq in providers/bnxt_re/verbs.c",
 		},
 		{
 			Driver: "cxgb4", Contract: "notify_requires_arming",
@@ -86,9 +86,10 @@ func All() []Erratum {
 			Source: "Linux: flush_qp in drivers/infiniband/hw/cxgb4/qp.c (6.1)",
 		},
 		{
-			Driver: "efa", Contract: "cq_destroy_busy", Modes: []string{ModeEnd}, FixedInLibrary: "65",
+			Driver: "efa", Contract: "cq_destroy_busy", Modes: []string{ModeEnd},
+			FixedInLibrary: "37.12 38.11 39.10 40.9 41.9 42.9 43.8 44.8 45.7 46.6 47.5 48",
 			What:   "The library unmaps the queue before the kernel refuses to destroy it: the next ibv_poll_cq ends the process.",
-			Source: "rdma-core 44.0, mended in May 2023: efa_destroy_cq in providers/efa/verbs.c",
+			Source: "rdma-core, until 884716f17, which the stable branches have since January 2025: efa_destroy_cq in providers/efa/verbs.c",
 		},
 		{
 			Driver: "erdma", Contract: "qp_reports_actual",
@@ -106,9 +107,10 @@ func All() []Erratum {
 			Source: "Linux: set_cq_param in drivers/infiniband/hw/hns/hns_roce_cq.c (6.1 and 6.12)",
 		},
 		{
-			Driver: "hns", Contract: "qp_at_least_requested", Modes: []string{ModeUnsent}, FixedInLibrary: "46",
+			Driver: "hns", Contract: "qp_at_least_requested", Modes: []string{ModeUnsent}, SinceLibrary: "32",
+			FixedInLibrary: "32.9 33.9 34.8 35.7 36.7 37.6 38.5 39.4 40.3 41.3 42.3 43.2 44.2 45.1 46",
 			What:   "A send takes no more inline data than 16 bytes for each scatter/gather element that the queue pair has, whatever size it was given.",
-			Source: "rdma-core 44, not in 46: fill_ext_sge_inl_data in providers/hns/hns_roce_u_hw_v2.c",
+			Source: "rdma-core, since b7814b7b9, until 2aff0d550 and 81fa88936 of February 2023, which the stable branches have too: fill_ext_sge_inl_data in providers/hns/hns_roce_u_hw_v2.c",
 		},
 		{
 			Driver: "hns", Contract: "qp_at_least_requested", Modes: []string{"max_inline_data"},
@@ -146,9 +148,9 @@ func All() []Erratum {
 			Source: "Linux: mana_ib_create_cq in drivers/infiniband/hw/mana/cq.c (6.12); rdma-core, later than 44: mana_create_cq in providers/mana/cq.c",
 		},
 		{
-			Driver: "mana", Contract: "cq_comp_vector_accepted", Modes: []string{ModeRefused}, FixedInLibrary: "65",
+			Driver: "mana", Contract: "cq_comp_vector_accepted", Modes: []string{ModeRefused}, FixedInLibrary: "53",
 			What:   "The program must allocate the memory of a completion queue (manadv_set_context_attr): otherwise ibv_create_cq fails with EINVAL.",
-			Source: "rdma-core 44, not in 65: mana_create_cq in providers/mana/mana.c",
+			Source: "rdma-core, since 44, the first with mana, until e3ddaeb62: mana_create_cq in providers/mana/mana.c",
 		},
 		{
 			Driver: "mlx4", Contract: "qp_srq_type_restricted", Modes: []string{ModeAccepted},
@@ -231,9 +233,9 @@ func All() []Erratum {
 			Source: "Linux: qedr_check_qp_attrs in drivers/infiniband/hw/qedr/verbs.c",
 		},
 		{
-			Driver: "rxe", Contract: "cq_ex_batch_keeps_completions", FixedInLibrary: "59",
+			Driver: "rxe", Contract: "cq_ex_batch_keeps_completions", FixedInLibrary: "55",
 			What:   "When no more completions are found, both ibv_next_poll and ibv_end_poll take the last one off the queue: the next batch starts behind it, with whatever is there.",
-			Source: "rdma-core 44 to 58: cq_next_poll and cq_end_poll in providers/rxe/rxe.c",
+			Source: "rdma-core, since e3af50b60, the first with extended queues, until b78b414e0: cq_next_poll and cq_end_poll in providers/rxe/rxe.c",
 		},
 		{
 			Driver: "rxe", Contract: "srq_reports_actual", Modes: []string{"max_wr"}, FixedIn: "6.12",
