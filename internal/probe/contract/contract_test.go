@@ -34,13 +34,19 @@ func device(t *testing.T, yaml string) *simulated.Profile {
 // checked checks the device of a profile, in virtual time, and returns the report.
 func checked(t *testing.T, p *simulated.Profile, skip ...string) (r state.Run) {
 	t.Helper()
+	return checkedBy(t, p, func(p verbs.Provider) verbs.Provider { return p }, skip...)
+}
+
+// checkedBy is checked with a provider that replaces the simulated one.
+func checkedBy(t *testing.T, p *simulated.Profile, replace func(verbs.Provider) verbs.Provider, skip ...string) (r state.Run) {
+	t.Helper()
 	r.Device = p.Devices[0].Name
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		start := time.Now()
 		err := contract.Run(t.Context(), contract.Options{
 			Options: session.Options{
-				Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
+				Provider: func(tr verbs.Tracer) verbs.Provider { return replace(simulated.New(p, tr)) },
 				Device:   r.Device, DestroyTimeout: time.Second, Out: wire.NewWriter(&out),
 			},
 			Driver: driverOf(p), Skip: skip,

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"rdma_exporter/internal/probe/contract"
 	"rdma_exporter/internal/probe/errata"
@@ -40,6 +42,8 @@ func TestKnown(t *testing.T) {
 		{"accepted", "driver: mlx4, violate: [qp_srq_type_restricted]", "qp_srq_type_restricted", state.VerdictViolated, true},
 		{"accepted instead of the end", "driver: siw, violate: [cq_destroy_busy]", "cq_destroy_busy", state.VerdictViolated, false},
 		{"an event", "driver: siw, violate: [notify_solicited_delivers_errors]", "notify_solicited_delivers_errors", state.VerdictViolated, true},
+		{"armed again", "driver: bnxt_re, kernel: '6.17', faults: [{verb: ibv_query_srq, errno: EOPNOTSUPP}], violate: [srq_limit_disarmed]", "srq_limit_disarmed", state.VerdictViolated, true},
+		{"still armed", "driver: bnxt_re, kernel: '6.17', violate: [srq_limit_disarmed]", "srq_limit_disarmed", state.VerdictViolated, false},
 		{"could not be checked", "driver: siw, limits: {max_srq: 0}", "srq_limit_ignored", state.VerdictSkipped, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -59,6 +63,43 @@ func TestKnown(t *testing.T) {
 			}
 			if c.Known != (c.Fact != "") || c.Known != (c.Source != "") {
 				t.Errorf("known %t, fact %q, source %q", c.Known, c.Fact, c.Source)
+			}
+		})
+	}
+}
+
+// limitless is a device whose SRQs never reach their limit.
+type limitless struct{ verbs.Provider }
+
+func (l limitless) Open(name string) (verbs.Device, error) {
+	d, err := l.Provider.Open(name)
+	return deaf{d}, err
+}
+
+type deaf struct{ verbs.Device }
+
+func (deaf) AsyncEvent(timeout time.Duration) (verbs.AsyncEvent, error) {
+	time.Sleep(timeout)
+	return verbs.AsyncEvent{}, verbs.ErrTimeout
+}
+
+// TestLimitNotArmed verifies that a contract that cannot be checked because the driver does not
+// arm the limit names that erratum, unless the kernel has fixed it.
+func TestLimitNotArmed(t *testing.T) {
+	t.Parallel()
+	const needs, fact = "not checked further: used up: no event within 2s", "; known of bnxt_re: ibv_modify_srq only records the limit"
+	for kernel, known := range map[string]bool{"6.16": true, "6.17": false} {
+		t.Run(kernel, func(t *testing.T) {
+			t.Parallel()
+			p := device(t, whole+"    driver: bnxt_re\n    kernel: '"+kernel+"'\n")
+			r := checkedBy(t, p, func(p verbs.Provider) verbs.Provider { return limitless{p} }, allBut("srq_limit_event", "srq_limit_disarmed")...)
+			wantClean(t, r)
+			if e := r.Contracts[0]; e.Verdict != state.VerdictViolated || e.Known != known {
+				t.Errorf("%s, known %t, want %t\n%s", e.Verdict, e.Known, known, evidence(r))
+			}
+			d := r.Contracts[1]
+			if d.Verdict != state.VerdictSkipped || !strings.Contains(d.Observed, needs) || strings.Contains(d.Observed, needs+fact) != known {
+				t.Errorf("%s, want skipped, with the erratum: %t\n%s", d.Verdict, known, evidence(r))
 			}
 		})
 	}
@@ -114,7 +155,7 @@ func TestFactsAreOfContracts(t *testing.T) {
 		"cq_resize_at_least_requested": {"cqe", errata.ModeEnd}, "cq_resize_too_small_refused": {errata.ModeAccepted, errata.ModeEnd},
 		"cq_resize_keeps_completions": {errata.ModeEnd},
 		"srq_at_least_requested":      {"max_wr", "max_sge"}, "srq_reports_actual": {"max_wr", "max_sge"},
-		"srq_limit_ignored":     {errata.ModeArmed, errata.ModeRefused},
+		"srq_limit_ignored": {errata.ModeArmed, errata.ModeRefused}, "srq_limit_disarmed": {errata.ModeArmed},
 		"qp_at_least_requested": slices.Concat(sizes, []string{errata.ModeUnsent}), "qp_reports_actual": sizes,
 		"qp_srq_type_restricted":        {errata.ModeAccepted},
 		"qp_recv_caps_ignored_with_srq": {errata.ModeRefused, "max_recv_wr", "max_recv_sge"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"rdma_exporter/internal/probe/errata"
 	"rdma_exporter/verbs"
 )
 
@@ -142,7 +143,11 @@ func srqLimitDisarmed(j *check) error {
 		return err
 	}
 	if !came {
-		return fmt.Errorf("used up: no event within %v", eventTimeout)
+		err := fmt.Errorf("used up: no event within %v", eventTimeout)
+		if known := j.driver.Of("srq_limit_event"); len(known) > 0 {
+			err = fmt.Errorf("%w; known of %s: %s", err, known[0].Driver, known[0].What)
+		}
+		return err
 	}
 	told, err := attempt(j, l.srq.Query) // Not every device has the query.
 	switch {
@@ -163,7 +168,7 @@ func srqLimitDisarmed(j *check) error {
 		return err
 	}
 	if came {
-		j.observe(false, "another event came, though the limit was armed once")
+		j.observeMode(errata.ModeArmed, false, "another event came, though the limit was armed once")
 	} else {
 		j.observe(true, "used up again: no event within %v", silenceWindow)
 	}

@@ -53,6 +53,12 @@ func TestExplains(t *testing.T) {
 		{"rxe", "rdma-core 65.0", "srq_reports_actual", "max_wr", 0, true},
 		{"bnxt_re", "rdma-core 65.0", "notify_any", errata.ModeInError, 0, true},
 		{"bnxt_re", "rdma-core 65.0", "notify_any", "", 0, false},
+		// Fixed by the kernel, and armed again by the library.
+		{"bnxt_re", "6.16.12", "srq_limit_event", "", 0, true},
+		{"bnxt_re", "6.17.0-rc3", "srq_limit_event", "", 0, false},
+		{"bnxt_re", "6.17.0", "srq_limit_disarmed", errata.ModeArmed, 0, true},
+		{"bnxt_re", "6.17.0", "srq_limit_disarmed", "", 0, false},
+		{"qedr", "6.17.0", "srq_limit_disarmed", "", 0, true},
 	} {
 		d := errata.Driver{Name: tt.driver, Kernel: tt.release}
 		if library, ok := strings.CutPrefix(tt.release, "rdma-core "); ok {

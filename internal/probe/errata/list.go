@@ -8,7 +8,7 @@ const (
 	ModeRefused = "refused"
 	// ModeInError: the work request was posted to a QP that was in the error state by then.
 	ModeInError = "in_error"
-	// ModeArmed: the limit of an SRQ is armed by its creation.
+	// ModeArmed: the limit of an SRQ is armed by its creation, or again after its event.
 	ModeArmed = "armed"
 	// ModeUnsent: what a QP was given for inline data cannot be sent as such.
 	ModeUnsent = "unsent"
@@ -51,9 +51,14 @@ func All() []Erratum {
 			Source: "Linux: bnxt_re_create_srq and bnxt_re_query_srq in drivers/infiniband/hw/bnxt_re/ib_verbs.c",
 		},
 		{
-			Driver: "bnxt_re", Contract: "srq_limit_event",
+			Driver: "bnxt_re", Contract: "srq_limit_event", FixedIn: "6.17",
 			What:   "ibv_modify_srq only records the limit: the adapter is armed when a receive is posted later, with more receives than the limit by then.",
-			Source: "rdma-core: bnxt_re_modify_srq and bnxt_re_post_srq_recv in providers/bnxt_re/verbs.c",
+			Source: "rdma-core, since 602bb7ce1: bnxt_re_modify_srq and bnxt_re_post_srq_recv in providers/bnxt_re/verbs.c. Linux: bnxt_qplib_modify_srq and bnxt_qplib_srq_arm_db in drivers/infiniband/hw/bnxt_re/qplib_fp.c also arm it, in older kernels by a doorbell without a type; from 666bce0bd7e7 on (6.17, and stable releases of August 2025) whatever the queue holds. Not seen on an adapter",
+		},
+		{
+			Driver: "bnxt_re", Contract: "srq_limit_disarmed", Modes: []string{ModeArmed},
+			What:   "Where the kernel arms the limit in ibv_modify_srq, the library arms it again when receives are posted later: a second event comes.",
+			Source: "rdma-core, since 602bb7ce1: bnxt_re_modify_srq and bnxt_re_post_srq_recv in providers/bnxt_re/verbs.c; Linux: bnxt_re_modify_srq in drivers/infiniband/hw/bnxt_re/ib_verbs.c. Not seen on an adapter",
 		},
 		{
 			Driver: "bnxt_re", Contract: "qp_reports_actual",
@@ -88,8 +93,8 @@ func All() []Erratum {
 		{
 			Driver: "efa", Contract: "cq_destroy_busy", Modes: []string{ModeEnd},
 			FixedInLibrary: "37.12 38.11 39.10 40.9 41.9 42.9 43.8 44.8 45.7 46.6 47.5 48",
-			What:   "The library unmaps the queue before the kernel refuses to destroy it: the next ibv_poll_cq ends the process.",
-			Source: "rdma-core, until 884716f17, which the stable branches have since January 2025: efa_destroy_cq in providers/efa/verbs.c",
+			What:           "The library unmaps the queue before the kernel refuses to destroy it: the next ibv_poll_cq ends the process.",
+			Source:         "rdma-core, until 884716f17, which the stable branches have since January 2025: efa_destroy_cq in providers/efa/verbs.c",
 		},
 		{
 			Driver: "erdma", Contract: "qp_reports_actual",
@@ -109,8 +114,8 @@ func All() []Erratum {
 		{
 			Driver: "hns", Contract: "qp_at_least_requested", Modes: []string{ModeUnsent}, SinceLibrary: "32",
 			FixedInLibrary: "32.9 33.9 34.8 35.7 36.7 37.6 38.5 39.4 40.3 41.3 42.3 43.2 44.2 45.1 46",
-			What:   "A send takes no more inline data than 16 bytes for each scatter/gather element that the queue pair has, whatever size it was given.",
-			Source: "rdma-core, since b7814b7b9, until 2aff0d550 and 81fa88936 of February 2023, which the stable branches have too: fill_ext_sge_inl_data in providers/hns/hns_roce_u_hw_v2.c",
+			What:           "A send takes no more inline data than 16 bytes for each scatter/gather element that the queue pair has, whatever size it was given.",
+			Source:         "rdma-core, since b7814b7b9, until 2aff0d550 and 81fa88936 of February 2023, which the stable branches have too: fill_ext_sge_inl_data in providers/hns/hns_roce_u_hw_v2.c",
 		},
 		{
 			Driver: "hns", Contract: "qp_at_least_requested", Modes: []string{"max_inline_data"},
