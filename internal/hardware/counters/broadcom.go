@@ -30,7 +30,7 @@ func bnxt() Table {
 				hw("seq_err_naks_rcvd", sequenceNaksReceived, 64, "Sequence error NAKs received."),
 				hw("rnr_naks_rcvd", rnrNaksReceived, 64, "RNR NAKs received."),
 				hw("dup_req", duplicateRequests, 64, "Duplicate requests received."),
-				hw("oos_drop_count", outOfSequence, 64, "Packets out of sequence that were dropped."),
+				hw("oos_drop_count", outOfSequence, 64, "Packets out of sequence: those received on physical functions of BCM575xx and on all functions of later ones from Linux 6.6, else those dropped."),
 				raw("max_retry_exceeded", 64, "Requests that failed after all retries.", rawKind),
 				raw("missing_resp", 64, "Missing responses.", "Shows a lost response; the metrics show lost requests."),
 			),

@@ -48,13 +48,16 @@ func byPriority(name, unit, help string) Metric {
 	return Metric{Name: name, Unit: unit, Help: help, Rare: true, Label: LabelPriority}
 }
 
+// ofFunction qualifies the help of the traffic of a port.
+const ofFunction = "; with bnxt_re, mana, mlx5 and virtual functions of mlx4, those of this function only"
+
 // Metrics returns the metrics that counters feed, in the order in which they are exposed.
 func Metrics() []Metric {
 	return []Metric{
-		always(receiveBytes, "bytes", "Bytes that the port received"),
-		always(transmitBytes, "bytes", "Bytes that the port transmitted"),
-		always(receivePackets, "packets", "Packets that the port received"),
-		always(transmitPackets, "packets", "Packets that the port transmitted"),
+		always(receiveBytes, "bytes", "Bytes that the port received"+ofFunction),
+		always(transmitBytes, "bytes", "Bytes that the port transmitted"+ofFunction),
+		always(receivePackets, "packets", "Packets that the port received"+ofFunction),
+		always(transmitPackets, "packets", "Packets that the port transmitted"+ofFunction),
 		always(receiveErrors, "packets", "Packets that the port received with an error"),
 		rare(remotePhysicalErrors, "packets", "Packets received that a port on the way had marked as bad"),
 		always(receiveDiscards, "packets", "Packets that the port received and dropped"),

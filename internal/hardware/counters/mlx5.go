@@ -9,7 +9,7 @@ func mlx5() Table {
 	return Table{
 		Name:  "mlx5",
 		Buses: []string{"mlx5_core", "mlx5_ib", "mlx5_core.sf"},
-		Note:  "Traffic in `counters/` is RDMA only. For its other counters the driver asks the firmware, on Ethernet as on InfiniBand (query_ib_ppcnt and pma_cnt_assign in drivers/infiniband/hw/mlx5/mad.c); the kernel does not say which of them an adapter leaves at 0 on Ethernet. On representors in switchdev mode, `vport_` plus the name is the sum for a function; it feeds no metric, because the function itself reports it.",
+		Note:  "Traffic in `counters/` is the RDMA traffic of this function only (process_pma_cmd in drivers/infiniband/hw/mlx5/mad.c). The other counters there are those of the physical port, on Ethernet as on InfiniBand (query_ib_ppcnt), so a ratio of errors to traffic mixes both where functions share a port; the kernel does not say which of them an adapter leaves at 0 on Ethernet. On representors in switchdev mode, `vport_` plus the name is the sum for a function; it feeds no metric, because the function itself reports it.",
 		Rows: slices.Concat(
 			read("Linux: basic_q_cnts, out_of_seq_q_cnts and retrans_q_cnts in drivers/infiniband/hw/mlx5/counters.c, 32 bits by mlx5_ib_query_q_counters"+meaning,
 				hw("local_ack_timeout_err", retransmitTimeouts, 32, "Requester acknowledgement timeouts, within the retries."),
@@ -52,10 +52,12 @@ func mlx5() Table {
 			read("Linux: ext_ppcnt_cnts in drivers/infiniband/hw/mlx5/counters.c"+meaning,
 				raw("rx_icrc_encapsulated", 64, "RoCE packets received with a wrong ICRC.", rawKind),
 			),
-			read("Linux, later than 6.12: basic_op_cnts, rdmarx_cnp_op_cnts, rdmatx_cnp_op_cnts and packets_op_cnts in drivers/infiniband/hw/mlx5/counters.c.",
+			read("Linux, from 5.16: basic_op_cnts, rdmarx_cnp_op_cnts and rdmatx_cnp_op_cnts in drivers/infiniband/hw/mlx5/counters.c.",
 				raw("cc_rx_ce_pkts", 64, "Packets received that were marked for congestion.", rawOptional),
 				raw("cc_rx_cnp_pkts", 64, "CNPs received.", rawOptional),
 				raw("cc_tx_cnp_pkts", 64, "CNPs sent.", rawOptional),
+			),
+			read("Linux, later than 6.12: packets_op_cnts in drivers/infiniband/hw/mlx5/counters.c.",
 				raw("rdma_rx_bytes", 64, "RDMA bytes received.", rawOptional),
 				raw("rdma_rx_packets", 64, "RDMA packets received.", rawOptional),
 				raw("rdma_tx_bytes", 64, "RDMA bytes sent.", rawOptional),
