@@ -352,7 +352,8 @@ func hardwareOf(name string, interrupts int) *state.HardwareState {
 		out_of_buffer out_of_sequence packet_seq_err req_cqe_error req_cqe_flush_error req_remote_access_errors req_remote_invalid_request
 		resp_cqe_error resp_cqe_flush_error resp_local_length_error resp_remote_access_errors rnr_nak_retry_err
 		roce_adp_retrans roce_adp_retrans_to roce_slow_restart roce_slow_restart_cnps roce_slow_restart_trans
-		rp_cnp_handled rp_cnp_ignored rx_atomic_requests rx_dct_connect rx_icrc_encapsulated rx_read_requests rx_write_requests`)
+		rp_cnp_handled rp_cnp_ignored rx_atomic_requests rx_dct_connect rx_icrc_encapsulated rx_read_requests rx_write_requests
+		req_rnr_retries_exceeded req_transport_retries_exceeded`)
 	for _, name := range ethtoolCounters() {
 		all(state.GroupEthtool, 0, name)
 	}

@@ -45,8 +45,9 @@ func deviceTraffic() []dashboard.Panel {
 			counterLine{"out_of_buffer_packets", "out of buffer"},
 		)...),
 		columns(of(12, 9, "Errors and discards", perMinute, plain(),
-			"Per minute. Errors of the receiver and of the link, and packets that the port dropped."+counters), ratesOf(
+			"Per minute. Requests that failed after all retries, errors of the receiver and of the link, and packets that the port dropped."+counters), ratesOf(
 			"60 * ",
+			counterLine{"retries_exceeded", "failed after all retries"},
 			counterLine{"receive_discards", "received, discarded"},
 			counterLine{"transmit_discards", "to transmit, discarded"},
 			counterLine{"receive_errors", "received with an error"},

@@ -31,7 +31,7 @@ func bnxt() Table {
 				hw("rnr_naks_rcvd", rnrNaksReceived, 64, "RNR NAKs received."),
 				hw("dup_req", duplicateRequests, 64, "Duplicate requests received."),
 				hw("oos_drop_count", outOfSequence, 64, "Packets out of sequence: those received on physical functions of BCM575xx and on all functions of later ones from Linux 6.6, else those dropped."),
-				raw("max_retry_exceeded", 64, "Requests that failed after all retries.", rawKind),
+				hw("max_retry_exceeded", retriesExceeded, 64, "Requests that failed after all retries; whether those for RNR NAKs count is undocumented."),
 				raw("missing_resp", 64, "Missing responses.", "Shows a lost response; the metrics show lost requests."),
 			),
 			read(stats+"bnxt_re_copy_ext_stats.",

@@ -55,6 +55,8 @@ func mana() Table {
 				hw("responder_rnr_nak", rnrNaksSent, 64, "RNR NAKs, of responders."),
 				hw("responder_oos", outOfSequence, 64, "Packets out of sequence, of responders."),
 				hw("responder_dup_request", duplicateRequests, 64, "Duplicate requests, of responders."),
+				term("requester_retries_exceeded", retriesExceeded, "Requests that failed after all retries for timeouts."),
+				term("requester_rnr_nak_retries_exceeded", retriesExceeded, "Requests that failed after all retries for RNR NAKs."),
 				hw("received_cnps", cnpsReceived, 64, "CNPs received."),
 				raw("dup_rx_requests", 64, "Duplicate requests received.", "How it differs from responder_dup_request is undocumented."),
 				raw("requester_implicit_nak", 64, "Implied NAKs, of requesters.", "Shows a lost response; the metrics show lost requests."),

@@ -63,6 +63,10 @@ func TestValues(t *testing.T) {
 			`duplicate_requests=7 link_downed=8 out_of_sequence_packets=3 receive_packets=2 rnr_naks_received=5
 			rnr_naks_sent=6 sequence_naks_received=4 transmit_packets=1`,
 		},
+		"failures after retries for timeouts and for RNR NAKs": {
+			"mlx5", "hw_counters/req_rnr_retries_exceeded=4294967295 hw_counters/req_transport_retries_exceeded=4",
+			"retries_exceeded=4294967299",
+		},
 		"flits of 8 bytes": {
 			"hfi1", "counters/port_rcv_data=5 counters/port_xmit_data=6 counters/port_rcv_packets=7",
 			"receive_bytes=40 receive_packets=7 transmit_bytes=48",
@@ -148,6 +152,7 @@ func TestWidth(t *testing.T) {
 	}{
 		{"mlx5", state.GroupHardware, "out_of_sequence", 32},
 		{"mlx5", state.GroupHardware, "np_cnp_sent", 64},
+		{"mlx5", state.GroupHardware, "req_transport_retries_exceeded", 32},
 		{"bnxt_re", state.GroupHardware, "rx_bytes", 48},
 		{"ocrdma", state.GroupPort, "port_rcv_data", 32},
 		{"bnxt_re", state.GroupPort, "port_rcv_errors", 16},

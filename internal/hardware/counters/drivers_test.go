@@ -87,7 +87,7 @@ func TestDrivers(t *testing.T) {
 			"mana", "mana", "",
 			`requester_timeout requester_oos_nak requester_rnr_nak responder_rnr_nak responder_oos responder_dup_request
 			requester_implicit_nak received_cnps num_qps_congested rate_inc_events num_qps_recovered current_rate
-			dup_rx_requests tx_bytes rx_bytes rx_send_requests tx_packets rx_packets`,
+			dup_rx_requests requester_rnr_nak_retries_exceeded requester_retries_exceeded tx_bytes rx_bytes rx_send_requests tx_packets rx_packets`,
 		},
 		{
 			"erdma", "erdma", "",

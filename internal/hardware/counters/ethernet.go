@@ -108,7 +108,7 @@ func ionic() Table {
 				hw("resp_rx_outouf_seq", outOfSequence, 64, "Request packets out of sequence."),
 				raw("req_rx_impl_nak_seq_err", 64, "Implied NAKs.", "Shows a lost response; the metrics show lost requests."),
 				raw("resp_tx_pkt_seq_err", 64, "Sequence error NAKs, of responders.", rawKind),
-				raw("req_tx_retry_excd_err", 64, "Requests that failed after all retries.", rawKind),
+				hw("req_tx_retry_excd_err", retriesExceeded, 64, "Requests that failed after all retries."),
 			),
 			read("AMD: rocprofiler-systems for ainic_tx_rdma_ack_timeout, node-scraper for the others; in newer firmware.",
 				hw("tx_rdma_ack_timeout", retransmitTimeouts, 64, "Acknowledgement timeouts."),

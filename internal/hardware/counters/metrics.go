@@ -18,6 +18,7 @@ const (
 	rnrNaksReceived      = "rdma_port_rnr_naks_received_total"
 	rnrNaksSent          = "rdma_port_rnr_naks_sent_total"
 	duplicateRequests    = "rdma_port_duplicate_requests_total"
+	retriesExceeded      = "rdma_port_retries_exceeded_total"
 	outOfBuffer          = "rdma_port_out_of_buffer_packets_total"
 	cnpsSent             = "rdma_port_cnps_sent_total"
 	cnpsReceived         = "rdma_port_cnps_received_total"
@@ -70,6 +71,7 @@ func Metrics() []Metric {
 		always(rnrNaksReceived, "packets", "RNR NAKs received by requesters: the other side had no receive posted"),
 		always(rnrNaksSent, "packets", "RNR NAKs sent by responders: no receive was posted here"),
 		always(duplicateRequests, "packets", "Duplicate requests received by responders"),
+		always(retriesExceeded, "requests", "Requests that failed because all retries were used up, after timeouts or RNR NAKs: their queue pair is in error"),
 		always(outOfBuffer, "packets", "Packets dropped because no receive was posted"),
 		always(cnpsSent, "packets", "Congestion notification packets sent in response to ECN marks"),
 		always(cnpsReceived, "packets", "Congestion notification packets received"),

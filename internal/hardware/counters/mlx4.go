@@ -33,8 +33,8 @@ func mlx4() Table {
 				raw("sq_num_rae", 32, "Remote access errors, of requesters.", rawKind),
 				raw("rq_num_rae", 32, "Remote access errors, of responders.", rawKind),
 				raw("sq_num_roe", 32, "Remote operation errors.", rawKind),
-				raw("sq_num_tree", 32, "Requests that failed after all retries.", rawKind),
-				raw("sq_num_rree", 32, "Requests that failed after all retries for RNR NAKs.", rawKind),
+				term32("sq_num_tree", retriesExceeded, "Requests that failed after all retries for timeouts."),
+				term32("sq_num_rree", retriesExceeded, "Requests that failed after all retries for RNR NAKs."),
 			),
 			read("Linux: diag_device_only in drivers/infiniband/hw/mlx4/main.c; the same.",
 				raw("num_cqovf", 32, "Overruns of completion queues.", rawDevice),
@@ -42,4 +42,11 @@ func mlx4() Table {
 			),
 		),
 	}
+}
+
+// term32 returns one of the counters of 32 bits whose sum feeds a metric.
+func term32(name, metric, meaning string) Row {
+	r := term(name, metric, meaning)
+	r.Width = 32
+	return r
 }

@@ -162,7 +162,7 @@ func (d *host) counters(active, flaps bool) []state.Counter {
 		for _, name := range []string{"sent_pkts", "rcvd_pkts"} {
 			add(state.GroupHardware, name, packets)
 		}
-		for _, name := range []string{"duplicate_request", "out_of_seq_request", "rcvd_rnr_err", "send_rnr_err", "rcvd_seq_err", "retry_exceeded_err", "link_downed"} {
+		for _, name := range []string{"duplicate_request", "out_of_seq_request", "rcvd_rnr_err", "send_rnr_err", "rcvd_seq_err", "retry_exceeded_err", "retry_rnr_exceeded_err", "link_downed"} {
 			add(state.GroupHardware, name, 0)
 		}
 		return all
@@ -195,6 +195,8 @@ func (d *host) counters(active, flaps bool) []state.Counter {
 		{"out_of_buffer", 0},
 		{"out_of_sequence", 2},
 		{"packet_seq_err", 1},
+		{"req_rnr_retries_exceeded", 0},
+		{"req_transport_retries_exceeded", 0},
 		{"rnr_nak_retry_err", 0},
 		{"rp_cnp_handled", 3},
 	} {
