@@ -2,7 +2,8 @@
 // tests. Each is one file of testdata, which Tree lays out as a directory. Their counters
 // and identities are facts from public captures of real adapters, or names and forms from
 // the drivers' source, as the first lines of each file say; what is needed around them,
-// such as a PCI bus, was written by hand.
+// such as a PCI bus, was written by hand. Beside sys and proc, a tree may have what the kernel
+// answers over other ways: see Ethtool, and TestTrees of package collector.
 //
 // A line of such a file is one of these, where PATH counts from the last line that begins
 // with @, or from the root:
