@@ -25,10 +25,12 @@ func (d *device) counters(p *state.HardwarePort, dir string) {
 		p.Refused = append(p.Refused, refused...)
 	}
 	read(state.GroupPort)
-	if found := d.statistics(p.Number); len(found) > 0 {
-		p.Counters = append(p.Counters, found...)
-	} else {
-		read(state.GroupHardware)
+	if p.Number == 1 || !counters.PerFunction(d.table) {
+		if found := d.statistics(p.Number); len(found) > 0 {
+			p.Counters = append(p.Counters, found...)
+		} else {
+			read(state.GroupHardware)
+		}
 	}
 	p.Counters = append(p.Counters, d.ethtool(p)...)
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/hardware"
+	"rdma_exporter/internal/hardware/counters"
 	"rdma_exporter/internal/hardware/hardwaretest"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
@@ -154,7 +155,9 @@ func TestTrees(t *testing.T) {
 				same(t, files(t, dir), counted(h.Counters))
 				h.Counters = nil
 				for i, p := range h.Ports {
-					same(t, files(t, filepath.Join(dir, "ports", strconv.Itoa(p.Number))), counted(p.Counters))
+					if p.Number == 1 || !counters.PerFunction(h.Table) {
+						same(t, files(t, filepath.Join(dir, "ports", strconv.Itoa(p.Number))), counted(p.Counters))
+					}
 					h.Ports[i].Counters = nil
 				}
 				b.WriteString(golden.JSON(t, h))
@@ -614,6 +617,23 @@ func TestNetlink(t *testing.T) {
 		p := portOf(t, hardware.Read(t.Context(), o))
 		same(t, c.want, counted(p.Counters), c.name)
 		same(t, c.of, c.a.of, c.name)
+	}
+}
+
+// TestCountersOfTheFunction verifies that counters which a driver repeats on each port are shown once.
+func TestCountersOfTheFunction(t *testing.T) {
+	root := small(t, "@ sys/class/infiniband/mlx5_0/ports/2\ncounters/a: 1\nhw_counters/b: 2\n")
+	for driver, want := range map[string][2]string{
+		"mana": {"counters/a=1 hw_counters/b=2", "counters/a=1"},
+		"mlx5": {"counters/a=1 hw_counters/b=2", "counters/a=1 hw_counters/b=2"},
+	} {
+		var a asked
+		o := options(root, "mlx5_0")
+		o.Driver, o.Statistics = driver, &a
+		h := hardware.Read(t.Context(), o)
+		has(t, 2, len(h.Ports))
+		same(t, want, [2]string{counted(h.Ports[0].Counters), counted(h.Ports[1].Counters)}, driver)
+		same(t, driver == "mlx5", len(a.of) == 2, driver, a.of)
 	}
 }
 

@@ -42,7 +42,9 @@ func efa() Table {
 // mana returns the rows of Microsoft's Azure Network Adapter.
 func mana() Table {
 	return Table{
-		Name: "mana",
+		Name:        "mana",
+		Note:        "`hw_counters/` of a port are those of the function: mana_ib_get_hw_port_stats does not use the port. Only the first port shows them.",
+		PerFunction: true,
 		Rows: slices.Concat(
 			read("Linux: mana_ib_port_stats_desc in drivers/infiniband/hw/mana/counters.c, struct mana_rnic_query_vf_cntrs_resp in mana_ib.h.",
 				hw("rx_bytes", receiveBytes, 64, "Bytes received."),

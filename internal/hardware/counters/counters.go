@@ -84,6 +84,8 @@ type Table struct {
 	// Ethernet are the counters of counters/ that the driver sets for Ethernet ports. Nil means
 	// all. The others are always 0 there, and feed nothing.
 	Ethernet []string
+	// PerFunction is true if hw_counters/ of each port are those of the function.
+	PerFunction bool
 	Rows     []Row
 }
 
@@ -100,6 +102,9 @@ func TableOf(driver string) string {
 	}
 	return ""
 }
+
+// PerFunction reports whether a driver shows the same counters in hw_counters/ of each port.
+func PerFunction(table string) bool { return tableNamed(table).PerFunction }
 
 // Values returns the metrics that the counters of a port feed, in the order of [Metrics]. It is
 // not for the counters of a device: they may have the names of a port's, and be their sum.
