@@ -44,7 +44,7 @@ func addCounters(b *builder, name string, r *state.Hardware) {
 	}
 	for i := range r.Ports {
 		p := &r.Ports[i]
-		for _, v := range counters.Values(r.Table, p.LinkLayer, p.Counters) {
+		for _, v := range counters.Values(r, p) {
 			addCounted(b, name, strconv.Itoa(p.Number), v, rare[v.Metric])
 		}
 	}

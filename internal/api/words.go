@@ -347,7 +347,7 @@ type Counter struct{ counters.Value }
 // Counters returns the counters of a port that are not zero.
 func Counters(h *state.Hardware, p *state.HardwarePort) []Counter {
 	var all []Counter
-	for _, v := range counters.Values(h.Table, p.LinkLayer, p.Counters) {
+	for _, v := range counters.Values(h, p) {
 		if v.Value != 0 {
 			all = append(all, Counter{v})
 		}

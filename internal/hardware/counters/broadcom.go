@@ -8,11 +8,17 @@ func bnxt() Table {
 	cut := func(name string, width int, meaning string) Row {
 		return wrapping(pmaRaw(name, width, meaning, "Truncated by the driver; hw_counters has the full value."))
 	}
+	physical := func(rows ...Row) []Row {
+		for i := range rows {
+			rows[i].VFUncounted = true
+		}
+		return rows
+	}
 	const stats = "Linux: bnxt_re_stat_descs and bnxt_re_ib_get_hw_stats in drivers/infiniband/hw/bnxt_re/hw_counters.c; "
 	return Table{
 		Name:  "bnxt_re",
 		Buses: []string{"bnxt_en"},
-		Note:  "Counters not listed, such as the errors `res_…`, are only exposed raw. The counters of struct ctx_hw_stats have 48 bits from BCM575xx on, unless the firmware says otherwise, and 64 before. CNPs, ECN marks and out-of-buffer packets are counted from BCM575xx on, but not by virtual functions of that generation.",
+		Note:  "Counters not listed, such as the errors `res_…`, are only exposed raw. The counters of struct ctx_hw_stats have 48 bits from BCM575xx on, unless the firmware says otherwise, and 64 before. CNPs, ECN marks and out-of-buffer packets are counted from BCM575xx on. Virtual functions of that generation always show 0, those of later ones before Linux 6.14 too (bnxt_re_ib_get_hw_stats and bnxt_ext_stats_supported).",
 		Rows: slices.Concat(
 			read(stats+"struct ctx_hw_stats; its width by bnxt_init_stats in drivers/net/ethernet/broadcom/bnxt/bnxt.c.",
 				hw("rx_bytes", receiveBytes, 48, "RoCE unicast bytes received."),
@@ -34,11 +40,13 @@ func bnxt() Table {
 				hw("max_retry_exceeded", retriesExceeded, 64, "Requests that failed after all retries; whether those for RNR NAKs count is undocumented."),
 				raw("missing_resp", 64, "Missing responses.", "Shows a lost response; the metrics show lost requests."),
 			),
-			read(stats+"bnxt_re_copy_ext_stats.",
+			read(stats+"bnxt_re_copy_ext_stats.", physical(
 				hw("tx_cnp_pkts", cnpsSent, 64, "CNPs sent."),
 				hw("rx_cnp_pkts", cnpsReceived, 64, "CNPs received."),
 				hw("rx_ecn_marked_pkts", ecnMarked, 64, "Packets received that were marked for congestion."),
 				hw("rx_out_of_buffer", outOfBuffer, 64, "Packets dropped because no receive buffer was free."),
+			)...),
+			read(stats+"bnxt_re_copy_ext_stats.",
 				raw("rx_roce_only_bytes", 64, "RoCE bytes received.", "rx_bytes exists on every generation."),
 				raw("tx_roce_only_bytes", 64, "RoCE bytes transmitted.", "tx_bytes exists on every generation."),
 				raw("rx_roce_only_pkts", 64, "RoCE packets received.", "rx_pkts exists on every generation."),

@@ -53,6 +53,8 @@ type Row struct {
 	Narrow int
 	// Saturates is true if it stays at all ones until it is reset. Others wrap to 0.
 	Saturates bool
+	// VFUncounted is true if virtual functions may show 0 because they do not count.
+	VFUncounted bool
 	// Level is true if it is a gauge or a high-water mark, not a counter.
 	Level bool
 	// Meaning is what it counts, Source where that was read, and Raw why it feeds no metric, all
@@ -81,12 +83,12 @@ type Table struct {
 	Buses []string
 	// Note has further facts, in sentences. It may be empty.
 	Note string
-	// Ethernet are the counters of counters/ that the driver sets for Ethernet ports. Nil means
-	// all. The others are always 0 there, and feed nothing.
+	// Ethernet are the counters of counters/ that the driver sets for Ethernet ports, and for
+	// virtual functions. Nil means all. The others are always 0 there, and feed nothing.
 	Ethernet []string
 	// PerFunction is true if hw_counters/ of each port are those of the function.
 	PerFunction bool
-	Rows     []Row
+	Rows        []Row
 }
 
 // TableOf returns the name of the table for a driver, such as mlx5 for mlx5 and for mlx5_core.
@@ -110,17 +112,22 @@ func PerFunction(table string) bool { return tableNamed(table).PerFunction }
 // not for the counters of a device: they may have the names of a port's, and be their sum.
 // Saturated counters are left out with their metric. Another counter never replaces them, since
 // its value would look like a jump.
-func Values(table, linkLayer string, counters []state.Counter) []Value {
+func Values(h *state.Hardware, p *state.HardwarePort) []Value {
 	feeds := make(map[string][]*Row)
-	rows := rowsOf(table)
+	rows, counters, vf := rowsOf(h.Table), p.Counters, h.Identity.Role == "vf"
 	var set []string // of counters/, if not all are
-	if linkLayer == "Ethernet" {
-		set = tableNamed(table).Ethernet
+	if p.LinkLayer == "Ethernet" || vf {
+		set = tableNamed(h.Table).Ethernet
 	}
 	for i := range rows {
-		if r := &rows[i]; set == nil || r.Group != state.GroupPort || slices.Contains(set, r.Name) {
-			feeds[r.Metric] = append(feeds[r.Metric], r)
+		r := &rows[i]
+		if set != nil && r.Group == state.GroupPort && !slices.Contains(set, r.Name) {
+			continue
 		}
+		if c, _ := find(r.Group, r.Name, counters); vf && r.VFUncounted && c.Value == 0 {
+			continue
+		}
+		feeds[r.Metric] = append(feeds[r.Metric], r)
 	}
 	var values []Value
 	for _, m := range Metrics() {

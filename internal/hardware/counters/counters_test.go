@@ -23,6 +23,12 @@ func counter(t *testing.T, text string) state.Counter {
 	return state.Counter{Group: state.CounterGroup(group), Name: name, Value: value}
 }
 
+// values returns the metrics of a port of a device.
+func values(table, role, link string, all ...state.Counter) []counters.Value {
+	h := state.Hardware{Table: table, Identity: state.Adapter{Role: role}}
+	return counters.Values(&h, &state.HardwarePort{LinkLayer: link, Counters: all})
+}
+
 // TestValues verifies units, sums, and the counters of which TestDrivers has none.
 func TestValues(t *testing.T) {
 	for name, c := range map[string]struct{ table, counters, want string }{
@@ -67,6 +73,14 @@ func TestValues(t *testing.T) {
 			"mlx5", "hw_counters/req_rnr_retries_exceeded=4294967295 hw_counters/req_transport_retries_exceeded=4",
 			"retries_exceeded=4294967299",
 		},
+		"a VF of Thor, which does not count congestion": {
+			"bnxt_re", "hw_counters/rx_pkts=0 hw_counters/tx_cnp_pkts=0 hw_counters/rx_cnp_pkts=0 hw_counters/rx_out_of_buffer=0",
+			"receive_packets=0",
+		},
+		"a VF of Thor2, which does": {
+			"bnxt_re", "hw_counters/tx_cnp_pkts=0 hw_counters/rx_cnp_pkts=1 hw_counters/rx_ecn_marked_pkts=2", "cnps_received=1 ecn_marked_packets=2",
+		},
+		"a PF of Thor": {"bnxt_re", "hw_counters/rx_out_of_buffer=0", "out_of_buffer_packets=0"},
 		"flits of 8 bytes": {
 			"hfi1", "counters/port_rcv_data=5 counters/port_xmit_data=6 counters/port_rcv_packets=7",
 			"receive_bytes=40 receive_packets=7 transmit_bytes=48",
@@ -94,7 +108,11 @@ func TestValues(t *testing.T) {
 			c.want = "out_of_sequence_packets=5 " + c.want + " rnr_naks_sent=4"
 		}
 		var got []string
-		for _, v := range counters.Values(c.table, "", all) {
+		role := ""
+		if strings.HasPrefix(name, "a VF ") {
+			role = "vf"
+		}
+		for _, v := range values(c.table, role, "", all...) {
 			metric := strings.TrimSuffix(strings.TrimPrefix(v.Metric, "rdma_port_"), "_total")
 			if v.Label != "" {
 				metric += ":" + v.Label
@@ -136,7 +154,7 @@ func TestSaturated(t *testing.T) {
 		{"bnxt_re", "hw_counters/link_downed=255", false, false},          // of another group
 	} {
 		saturated := counters.Saturated(c.table, counter(t, c.counter))
-		feeds := len(counters.Values(c.table, "", []state.Counter{counter(t, c.counter)})) == 1
+		feeds := len(values(c.table, "", "", counter(t, c.counter))) == 1
 		if saturated != c.saturated || feeds != c.feeds {
 			t.Errorf("%+v: saturated %v, feeds a metric: %v", c, saturated, feeds)
 		}

@@ -40,6 +40,7 @@ func TestDrivers(t *testing.T) {
 			sq_num_to sq_num_tree sq_num_wrfe`,
 		},
 		{"mlx4 with Ethernet", "mlx4", infiniband, "rq_num_oos"},
+		{"mlx4 VF", "mlx4", infiniband, ""},
 		{
 			"hfi1", "hfi1", infiniband,
 			`TxUnVL TxPkt RcResend RnrNak OtherNak RcTimeOut PktDrop DmaWait RcSeqNak RcDupRew RdmaSeq Unaligned SeqNak
@@ -110,8 +111,12 @@ func TestDrivers(t *testing.T) {
 		if strings.HasSuffix(c.name, " with Ethernet") {
 			link = "Ethernet"
 		}
+		role := ""
+		if strings.HasSuffix(c.name, " VF") {
+			role = "vf"
+		}
 		var lines []string
-		for _, v := range counters.Values(c.table, link, all) {
+		for _, v := range values(c.table, role, link, all...) {
 			lines = append(lines, v.Metric+" = "+v.Counter)
 		}
 		fed.Add(c.name, lines...)

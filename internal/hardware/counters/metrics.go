@@ -42,7 +42,9 @@ const (
 func always(name, unit, help string) Metric { return Metric{Name: name, Unit: unit, Help: help} }
 
 // rare returns one that is absent while it is 0 and always was, as on a healthy link.
-func rare(name, unit, help string) Metric { return Metric{Name: name, Unit: unit, Help: help, Rare: true} }
+func rare(name, unit, help string) Metric {
+	return Metric{Name: name, Unit: unit, Help: help, Rare: true}
+}
 
 // byPriority returns one of those for each priority.
 func byPriority(name, unit, help string) Metric {

@@ -8,7 +8,7 @@ func mlx4() Table {
 	return Table{
 		Name:     "mlx4",
 		Buses:    []string{"mlx4_core", "mlx4_ib"},
-		Note:     "`sq_` is the requester's count, `rq_` the responder's. A port has `hw_counters/` only if the firmware counts by port; those of the device have the same names and feed no metric. On Ethernet ports the driver sets only the four traffic counters (edit_counter in drivers/infiniband/hw/mlx4/mad.c): all others in `counters/` are 0 there and feed no metric. On InfiniBand virtual functions they are 0 for the same reason, which the exporter cannot detect.",
+		Note:     "`sq_` is the requester's count, `rq_` the responder's. A port has `hw_counters/` only if the firmware counts by port; those of the device have the same names and feed no metric. On Ethernet ports the driver sets only the four traffic counters (edit_counter in drivers/infiniband/hw/mlx4/mad.c): all others in `counters/` are 0 there and feed no metric. The same holds for virtual functions (mlx4_ib_process_mad).",
 		Ethernet: []string{"port_rcv_data", "port_xmit_data", "port_rcv_packets", "port_xmit_packets"},
 		Rows: slices.Concat(
 			read(source,
