@@ -72,8 +72,15 @@ demo: build ## Serve the metrics of real Soft-RoCE devices, in a VM, on 127.0.0.
 
 # What waits now and then runs beside the machines.
 .PHONY: test
-test: beside := test-browser test-e2e test-deploy
+test: beside := test-browser test-e2e
 test: test-unit test-vm ## Run the tests, those on real devices in the VM included
+
+# What is delivered changes seldom, and takes a fifth of the time of all tests.
+.PHONY: test-packaging
+test-packaging: test-tools $(bin)/holder ## Try what is delivered: packages and service, image, chart
+	@test/vm/setup
+	@tools/packages $(systemd_packages) $(image_packages)
+	$(MAKE) --no-print-directory -o build -o test-tools -j 3 --output-sync=target test-systemd test-image test-deploy
 
 .PHONY: test-tools
 test-tools: build
@@ -115,15 +122,15 @@ test-browser: build ## Look at the status page in a browser; what it showed is i
 	$(test_env) RDMA_CHROMIUM=/usr/bin/chromium go test -tags browser ./test/browser
 
 # Those that take longest come first, so that none is left for the end.
-machines := test-prometheus test-systemd test-preload test-audits test-devices test-image test-some-adapters test-verbs test-moments test-vectors test-bed-fails
+machines := test-prometheus test-preload test-devices test-audits test-some-adapters test-verbs test-moments test-vectors test-bed-fails
 
 .PHONY: test-vm
 test-vm: test-tools $(bin)/yardstick $(bin)/holder $(bin)/libfaults.so ## Run the tests on real devices in the VM
 	@test/vm/setup
 # What they need has been made (-o): otherwise make begins those that need nothing, and leaves the
-# longest for the end. Two at a time: more gain nothing on two processors, and make tests run out of patience.
-	@tools/packages $(systemd_packages) $(image_packages) $(if $(beside),$(browser_packages))
-	$(MAKE) --no-print-directory -o build -o test-tools -j 2 --output-sync=target $(wordlist 1,2,$(machines)) $(beside) $(wordlist 3,99,$(machines))
+# longest for the end. Four at a time: machines have one processor each, and wait half of the time.
+	@$(if $(beside),tools/packages $(browser_packages))
+	$(MAKE) --no-print-directory -o build -o test-tools -j 4 --output-sync=target $(wordlist 1,4,$(machines)) $(beside) $(wordlist 5,99,$(machines))
 
 # Of the test bed, that what fails in it is a failure, and a machine that ends, too.
 .PHONY: test-bed-fails
