@@ -24,6 +24,7 @@ const (
 	commandStatistic = 17
 	commandCTX       = 22
 	commandSRQ       = 23
+	commandMonitor   = 28
 )
 
 // commandName returns the name of a command without its prefix
@@ -97,4 +98,5 @@ const (
 	attrSRQN           = 90
 	attrDriverDetails  = 97
 	attrSubtype        = 98
+	attrMonitorMode    = 103
 )

@@ -35,6 +35,8 @@ type Supervisor struct {
 	snapshot atomic.Pointer[state.Snapshot]
 	// linkChanged has a value when a network device of a port has changed.
 	linkChanged chan struct{}
+	// devicesChanged has a value when devices, or their network devices, have changed.
+	devicesChanged chan struct{}
 
 	// running are the goroutines that Run waits for, and start starts a worker. over is closed
 	// when none may wait for a stuck child any longer, and always in RunOnce, which once marks.
@@ -92,14 +94,15 @@ func New(cfg Config) (*Supervisor, error) {
 		return nil, err
 	}
 	s := &Supervisor{
-		cfg:         cfg,
-		launch:      launch,
-		random:      rand.Float64,
-		linkChanged: make(chan struct{}, 1),
-		leftovers:   make(map[leftoverKey]*leftover),
-		links:       make(map[string]state.LinkHistory),
-		workers:     make(map[string]*worker),
-		awaited:     make(map[string]bool),
+		cfg:            cfg,
+		launch:         launch,
+		random:         rand.Float64,
+		linkChanged:    make(chan struct{}, 1),
+		devicesChanged: make(chan struct{}, 1),
+		leftovers:      make(map[leftoverKey]*leftover),
+		links:          make(map[string]state.LinkHistory),
+		workers:        make(map[string]*worker),
+		awaited:        make(map[string]bool),
 	}
 	s.runs, s.inventories = newLimiter(cfg.Concurrency, &s.running), newLimiter(inventoryConcurrency, &s.running)
 	maps.Copy(s.links, cfg.Links)
@@ -132,16 +135,13 @@ func (s *Supervisor) Run(ctx context.Context) error {
 			s.running.Go(func() { s.watchLinks(ctx) })
 		}
 	}
-	tick := time.NewTicker(s.cfg.Discovery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			s.discover()
-		}
+	if s.cfg.WatchDevices != nil {
+		s.running.Go(func() { s.watchDevices(ctx) })
 	}
+	for waitOrWake(ctx, s.cfg.Discovery, s.devicesChanged, 0, devicesSettle) {
+		s.discover()
+	}
+	return nil
 }
 
 // ProbesChanged makes a full run due on each device, because the configuration of the probes
