@@ -202,6 +202,10 @@ func scenes() map[string]scene {
 		health.Finding{Kind: health.FindingPortDown, Severity: health.SeverityWarning, Subject: "port 3", Since: started().Add(-time.Hour)},
 		health.Finding{Kind: health.FindingPortDown, Severity: health.SeverityWarning, Subject: "port 2", Since: started().Add(-2 * time.Hour)},
 	)
+	hidden := state.HardwarePort{Number: 1, LinkLayer: "Ethernet", Netdev: "eth2"}
+	accepted.snapshot.Devices[0].Hardware = &state.HardwareState{Latest: &state.Hardware{
+		Identity: state.Adapter{PCI: "0000:3b:00.0"}, Ports: []state.HardwarePort{hidden},
+	}}
 	accepted.accept = []health.Accept{{Finding: health.FindingPortDown, Subject: "port 2"}, {Finding: health.FindingPortDown, Subject: "port 4"}}
 	accepted.self = &collector.Exporter{ConfigLoaded: started(), StateWritable: new(true), LogLinesDropped: 3, WebConfigInForce: new(false)}
 	lean := kept

@@ -36,6 +36,8 @@ func declareExporter(t *table) {
 		"When the configuration in force was loaded.")
 	t.gauge("rdma_exporter_state_writable", "1 or 0",
 		"Whether the last attempt to save state succeeded; only with --state.dir.")
+	t.gauge("rdma_exporter_netns_blind", "1",
+		"Always 1: the exporter's network namespace hides network devices or counters of ports, as the finding netns_blind says. Absent otherwise.")
 	t.gauge("rdma_exporter_unused_acceptances", "acceptances",
 		"Acceptances in the configuration file that no longer accept anything: they match no finding, or have expired. Absent if zero.")
 	t.gauge("rdma_exporter_dropped_series", "series",
@@ -57,7 +59,12 @@ func addExporter(b *builder, h *health.Host) {
 	b.gauge("rdma_devices", float64(present))
 	b.boolGauge("rdma_exporter_discovery_success", s.DiscoveryError == "")
 	b.boolGauge("rdma_exporter_child_start_success", s.StartError == "")
-	b.positive("rdma_exporter_unused_acceptances", float64(len(h.Findings)))
+	found := make(map[health.Kind]float64)
+	for i := range h.Findings {
+		found[h.Findings[i].Kind]++
+	}
+	b.positive("rdma_exporter_netns_blind", found[health.FindingNetnsBlind])
+	b.positive("rdma_exporter_unused_acceptances", found[health.FindingAcceptanceUnused])
 }
 
 func addSelf(b *builder, e Exporter) {

@@ -255,7 +255,7 @@ func fleetExporters() []dashboard.Panel {
 			query{`max by (job, instance) ` + runAge, ""},
 			query{`max by (job, instance, version) (rdma_exporter_build_info{@instance})`, ""}),
 		table(of(24, 8, "Exporters and their configuration", count, plain(),
-			"Whether the current configuration file and web configuration of each exporter are in force, when the configuration was loaded, whether state can be saved, how many log lines were lost in the time shown, and how many acceptances match nothing."), "-log lines lost", []column{
+			"Whether the current configuration file and web configuration of each exporter are in force, when the configuration was loaded, whether state can be saved, how many log lines were lost in the time shown, whether its network namespace hides network devices or counters of ports, and how many acceptances match nothing."), "-log lines lost", []column{
 			{field: "job", title: "job", hidden: true},
 			{field: "instance", title: "instance", links: toHost()},
 			{title: "configuration", mappings: okOr("broken"), empty: "none", expr: ofExporter(
@@ -267,6 +267,7 @@ func fleetExporters() []dashboard.Panel {
 			{title: "state", mappings: okOr("not written"), empty: "none", expr: ofExporter("rdma_exporter_state_writable")},
 			{title: "log lines lost", thresholds: new(rising(step{1, warning})), empty: "unknown", expr: `round(` +
 				`max by (job, instance) (increase(rdma_exporter_log_lines_dropped_total{@instance}[$__range])))`},
+			{title: "network namespace", mappings: texts(text{"1", "hides ports", warning}), empty: "hides nothing", expr: ofExporter("rdma_exporter_netns_blind")},
 			{title: "unused acceptances", empty: "none", expr: ofExporter("rdma_exporter_unused_acceptances")},
 		}),
 		steps(of(8, 10, "Exporters and devices over time", count, plain(),

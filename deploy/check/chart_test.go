@@ -308,27 +308,28 @@ func TestNotes(t *testing.T) {
 		open     = "reads the metrics"
 		unknown  = "Nothing tells Prometheus"
 		scheme   = "scraped by http"
+		blind    = "counters and links of ports are missing"
 		ignored  = "flags.probe.jitter is ignored: always 0.1."
 	)
 	for _, test := range []struct {
 		name, set string
 		want      []string
 	}{
-		{"defaults", "", []string{noDevice, level, unknown}},
+		{"defaults", "", []string{noDevice, level, unknown, blind}},
 		{"host-network", "", []string{level, open}},
-		{"secured", "", []string{level}},
-		{"secured", "monitor.scheme=http", []string{level, scheme}},
-		{"service-monitor", "", []string{level}},
-		{"restricted", "", []string{unknown}},
-		{"everything", "", []string{level}},
-		{"everything", "flags.probe.jitter=0.2", []string{level, ignored}},
+		{"secured", "", []string{level, blind}},
+		{"secured", "monitor.scheme=http", []string{level, scheme, blind}},
+		{"service-monitor", "", []string{level, blind}},
+		{"restricted", "", []string{unknown, blind}},
+		{"everything", "", []string{level, blind}},
+		{"everything", "flags.probe.jitter=0.2", []string{level, ignored, blind}},
 	} {
 		t.Run(test.name+" "+test.set, func(t *testing.T) {
 			out, err := helmTemplate("rdma-exporter", dir, "--show-only", "templates/notes.yaml", "--values", valuesFile(test.name), "--set", test.set)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, words := range []string{noDevice, level, open, unknown, scheme, ignored} {
+			for _, words := range []string{noDevice, level, open, unknown, scheme, blind, ignored} {
 				if got, want := strings.Contains(out, words), slices.Contains(test.want, words); got != want {
 					t.Errorf("%q is in the notes: %t, want %t:\n%s", words, got, want, out)
 				}

@@ -42,7 +42,7 @@ const (
 
 // AcceptableKinds returns the kinds of finding that can be accepted, which are those of devices.
 func AcceptableKinds() []Kind {
-	return slices.DeleteFunc(Kinds(), func(k Kind) bool { return k == FindingAcceptanceUnused })
+	return slices.DeleteFunc(Kinds(), func(k Kind) bool { return k == FindingAcceptanceUnused || k == FindingNetnsBlind })
 }
 
 // ValidateAccepts returns an error of one line that describes each invalid item.

@@ -106,7 +106,7 @@ func (e *Evaluator) evaluate(s *state.Snapshot, now time.Time) *Host {
 		return cmp.Or(cmp.Compare(a.rank(), b.rank()), strings.Compare(a.State.Name, b.State.Name))
 	})
 	h.Issues = issuesOf(h.Devices)
-	h.Findings = e.unusedAcceptances(h, now)
+	h.Findings = append(netnsBlind(s), e.unusedAcceptances(h, now)...)
 	return h
 }
 

@@ -69,6 +69,7 @@ const (
 	FindingIncomplete       Kind = "inventory_incomplete"
 	FindingUnreadable       Kind = "hardware_unreadable"
 	FindingRefused          Kind = "counters_refused"
+	FindingNetnsBlind       Kind = "netns_blind"
 	FindingPIDsInvisible    Kind = "pids_invisible"
 	FindingSaturated        Kind = "counter_saturated"
 	FindingUnaddressed      Kind = "no_roce_v2_ipv4"

@@ -132,7 +132,7 @@ func adapter(change func(*state.HardwareState)) *state.DeviceState {
 	s.Name, s.Last.Outcome, s.Info = "rxe0", state.OutcomeOK, &state.Device{Transport: "InfiniBand"}
 	link := state.PCILink{Address: "0000:3b:00.0", Speed: 32e9, MaxSpeed: 32e9, Width: 16, MaxWidth: 16}
 	port := state.HardwarePort{
-		Number: 1, LinkLayer: "Ethernet", State: "active", Rate: 400e9, MaxRate: 400e9, Width: 4, Netdev: "eth2", RoCEv2IPv4: new(1),
+		Number: 1, LinkLayer: "Ethernet", State: "active", Rate: 400e9, MaxRate: 400e9, Width: 4, Netdev: "eth2", Ifindex: 4, RoCEv2IPv4: new(1),
 		GIDs:     []state.GID{{GID: "fe80::1", Type: "roce_v1", Family: "ipv6", Netdev: "eth2"}, {Index: 1, GID: "::ffff:10.1.2.3", Type: "roce_v2", Family: "ipv4", Netdev: "eth2"}},
 		Counters: []state.Counter{{Group: state.GroupPort, Name: "symbol_error", Value: 12}},
 	}

@@ -190,6 +190,50 @@ func lanes(width int, speed float64) string {
 	return fmt.Sprintf("%s of %s GT/s", text.Plural(width, "lane"), giga(speed))
 }
 
+// netnsBlind returns a finding if the exporter's network namespace hides network devices or counters of ports.
+func netnsBlind(s *state.Snapshot) []Finding {
+	var netdevs, dirs []string
+	for _, d := range s.Devices {
+		h := currentHardware(d.Hardware)
+		if h == nil || h.Identity.PCI == "" {
+			continue
+		}
+		for i := range h.Ports {
+			p := &h.Ports[i]
+			name := fmt.Sprintf("%s port %d", word(d.Name), p.Number)
+			if p.LinkLayer == "Ethernet" && p.Netdev != "" && p.Ifindex == 0 {
+				netdevs = append(netdevs, name+" ("+word(p.Netdev)+")")
+			}
+			if hidesCounters(h, p) {
+				dirs = append(dirs, name)
+			}
+		}
+	}
+	if len(netdevs)+len(dirs) == 0 || s.Simulated() {
+		return nil
+	}
+	entry := entryOf(FindingNetnsBlind, "")
+	return []Finding{{
+		Kind: entry.Kind, Severity: entry.Severities[0], Harm: entry.Harms[0], Subject: "network namespace",
+		Message: text.JoinWords(" ",
+			around("In another network namespace are the network devices of ", text.Join(netdevs, ", ", maxFew), "."),
+			around("The kernel hides `counters/` and `hw_counters/` of ", text.Join(dirs, ", ", maxFew), ".")),
+		Meaning: entry.Meaning, Action: entry.Action,
+	}}
+}
+
+// hidesCounters reports whether only netlink has counters of a port. The kernel makes the directories in the
+// network namespace of the device only (setup_port in drivers/infiniband/core/sysfs.c).
+func hidesCounters(h *state.Hardware, p *state.HardwarePort) bool {
+	of := func(g state.CounterGroup) bool {
+		return slices.ContainsFunc(p.Counters, func(c state.Counter) bool { return c.Group == g }) ||
+			slices.ContainsFunc(p.Refused, func(r state.RefusedCounters) bool { return r.Group == g })
+	}
+	// Only representors have counters of the device, and no counters/ anywhere.
+	return slices.Contains([]string{"hfi1", "mlx4", "mlx5"}, h.Table) && len(h.Counters) == 0 &&
+		of(state.GroupHardware) && !of(state.GroupPort)
+}
+
 func (a *assessor) interrupts(all []state.Interrupt) {
 	on := make(map[string]int)
 	isolated := 0

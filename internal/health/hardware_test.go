@@ -190,3 +190,66 @@ func TestBusErrors(t *testing.T) {
 		}
 	}
 }
+
+// hiddenPorts returns the findings of a host with two adapters, one of them changed.
+func hiddenPorts(change func(*state.HardwareState)) []health.Finding {
+	s := snapshot(*adapter(func(*state.HardwareState) {}), *adapter(change))
+	s.Devices[0].Name = "mlx5_1"
+	return health.New(health.Default(), health.History{}).Evaluate(s).Findings
+}
+
+func TestNetnsBlind(t *testing.T) {
+	counters := func(groups ...state.CounterGroup) []state.Counter {
+		var all []state.Counter
+		for _, g := range groups {
+			all = append(all, state.Counter{Group: g, Name: "x"})
+		}
+		return all
+	}
+	const (
+		netdevs = "In another network namespace are the network devices of rxe0 port 1 (eth2)."
+		dirs    = "The kernel hides `counters/` and `hw_counters/` of rxe0 port 1."
+	)
+	for _, tc := range []struct {
+		name   string
+		change func(h *state.Hardware, p *state.HardwarePort)
+		want   string
+	}{
+		{"all is seen", func(*state.Hardware, *state.HardwarePort) {}, ""},
+		{"no network device here", func(_ *state.Hardware, p *state.HardwarePort) { p.Ifindex = 0 }, netdevs},
+		{"none at all", func(_ *state.Hardware, p *state.HardwarePort) { p.Ifindex, p.Netdev = 0, "" }, ""},
+		{"IP over InfiniBand", func(_ *state.Hardware, p *state.HardwarePort) { p.Ifindex, p.LinkLayer = 0, "InfiniBand" }, ""},
+		{"no PCI device", func(h *state.Hardware, p *state.HardwarePort) { h.Identity.PCI, p.Ifindex = "", 0 }, ""},
+		{"netlink alone has counters", func(_ *state.Hardware, p *state.HardwarePort) { p.Counters = counters(state.GroupHardware) }, dirs},
+		{"neither", func(_ *state.Hardware, p *state.HardwarePort) {
+			p.Ifindex, p.Counters = 0, counters(state.GroupHardware)
+		}, netdevs + " " + dirs},
+		{"counters/ has some", func(_ *state.Hardware, p *state.HardwarePort) {
+			p.Counters = counters(state.GroupPort, state.GroupHardware)
+		}, ""},
+		{"counters/ is refused", func(_ *state.Hardware, p *state.HardwarePort) {
+			p.Counters, p.Refused = counters(state.GroupHardware), []state.RefusedCounters{{Group: state.GroupPort, Errno: "EINVAL"}}
+		}, ""},
+		{"no counters of any kind", func(_ *state.Hardware, p *state.HardwarePort) { p.Counters = nil }, ""},
+		{"a driver without counters/", func(h *state.Hardware, p *state.HardwarePort) {
+			h.Table, p.Counters = "irdma", counters(state.GroupHardware)
+		}, ""},
+		{"a representor", func(h *state.Hardware, p *state.HardwarePort) {
+			h.Counters, p.Counters = counters(state.GroupHardware), counters(state.GroupHardware)
+		}, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			found := hiddenPorts(func(h *state.HardwareState) { tc.change(h.Latest, &h.Latest.Ports[0]) })
+			got := ""
+			for _, f := range found {
+				got += string(f.Severity) + " " + string(f.Kind) + ": " + f.Message
+			}
+			if tc.want != "" {
+				tc.want = "warning netns_blind: " + tc.want
+			}
+			if got != tc.want {
+				t.Errorf("got  %q\nwant %q", got, tc.want)
+			}
+		})
+	}
+}

@@ -21,7 +21,8 @@ type Host struct {
 	Problem *Problem `json:"problem,omitempty"`
 	// Devices are the devices of the snapshot, the worst first, and then by name.
 	Devices []*Device `json:"devices"`
-	// Findings are those of the host itself: acceptances that match nothing any longer.
+	// Findings are those of the host itself: what the exporter's network namespace hides, and acceptances that match
+	// nothing any longer. They do not change its health.
 	Findings []Finding `json:"findings,omitempty"`
 	// Issues group the findings of all devices, the worst first.
 	Issues []Issue `json:"issues"`
