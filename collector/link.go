@@ -16,11 +16,11 @@ func declareLink(t *table) {
 	t.gauge("rdma_port_active_mtu_bytes", "bytes",
 		"Largest packet payload that the port sends and receives, from ibv_query_port in the last run of the probes, as sysfs lacks it. Absent if that run could not query it.", "device", "port")
 	t.gauge("rdma_port_rate_bits_per_second", "bits per second",
-		"Current rate of the port; meaningless while the port is not active.", "device", "port")
+		"Current rate of the port: the speed of its network device on Ethernet, if that is known, else what the RDMA driver reports, which with some drivers is a constant. The JSON has the source as rate_from. Meaningless while the port is not active.", "device", "port")
 	t.gauge("rdma_port_max_rate_bits_per_second", "bits per second",
-		"Highest rate of the port while active, since the exporter first saw it (kept over restarts with --state.dir); absent if it never was active.", "device", "port")
+		"Highest rate of the port while active, since the exporter first saw it, or since the source of the rate changed (kept over restarts with --state.dir); absent if it never was active.", "device", "port")
 	t.gauge("rdma_port_width_lanes", "lanes",
-		"Number of lanes that the port uses.", "device", "port")
+		"Number of lanes that the port uses, by the RDMA driver; absent if its rate is not that of the network device.", "device", "port")
 	t.counter("rdma_port_state_changes_total", "changes",
 		"How often the port became active or stopped being so, including between scrapes; kept over restarts with --state.dir.", "device", "port", "to")
 	t.gauge("rdma_port_state_change_timestamp_seconds", "seconds since 1970",

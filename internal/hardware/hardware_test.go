@@ -340,6 +340,37 @@ func TestStatesAndRates(t *testing.T) {
 	}
 }
 
+// TestRateOfNetdev verifies which of two rates a port has.
+func TestRateOfNetdev(t *testing.T) {
+	const (
+		bond    = "@ sys/class/net/eth0\nspeed: 200000\nbonding/mode: 802.3ad 4\nlower_eth1 -> ../eth1\nlower_eth2 -> ../eth2\n"
+		members = `@ sys
+class/net/eth1/device -> ../../../devices/pci0000:00/0000:00:01.0/0000:3b:00.0
+class/net/eth2/device -> ../../../devices/pci0000:00/0000:00:01.0/%[1]s
+devices/pci0000:00/0000:00:01.0/%[1]s/class: 0x020000
+`
+	)
+	driver := state.HardwarePort{Rate: 100e9, RateFrom: "rdma", Width: 4, Speed: 25e9}
+	for name, c := range map[string]struct {
+		lines string
+		want  state.HardwarePort
+	}{
+		"no speed":             {"", driver},
+		"the same speed":       {"@ sys/class/net/eth0\nspeed: 100000\n", state.HardwarePort{Rate: 100e9, RateFrom: "netdev", Width: 4, Speed: 25e9}},
+		"another speed":        {"@ sys/class/net/eth0\nspeed: 16000\n", state.HardwarePort{Rate: 16e9, RateFrom: "netdev"}},
+		"unknown speed":        {"@ sys/class/net/eth0\nspeed: -1\n", driver},
+		"netdev down":          {"@ sys/class/net/eth0\nspeed !EINVAL\n", driver},
+		"IP over InfiniBand":   {"link_layer: InfiniBand\n@ sys/class/net/eth0\nspeed: 16000\n", driver},
+		"another namespace":    {"gid_attrs/ndevs/0: eth9\n@ sys/class/net/eth0\nspeed: 16000\n", driver},
+		"no rate of RDMA":      {"rate: fast\n@ sys/class/net/eth0\nspeed: 16000\n", state.HardwarePort{Rate: 16e9, RateFrom: "netdev"}},
+		"a bond":               {adapter + bond + fmt.Sprintf(members, "0000:3b:00.1"), state.HardwarePort{Rate: 200e9, RateFrom: "netdev"}},
+		"a bond of 2 adapters": {adapter + bond + fmt.Sprintf(members, "0000:5e:00.0"), driver},
+	} {
+		p := onePort(t, c.lines)
+		same(t, c.want, state.HardwarePort{Rate: p.Rate, RateFrom: p.RateFrom, Width: p.Width, Speed: p.Speed}, name)
+	}
+}
+
 func TestGIDs(t *testing.T) {
 	p := onePort(t, `
 gids/1: 0000:0000:0000:0000:0000:0000:0000:0000

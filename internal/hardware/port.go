@@ -26,6 +26,7 @@ func (d *device) port(number int) state.HardwarePort {
 		d.gids(&p, dir)
 	}
 	d.netdev(&p, dir)
+	d.rate(&p)
 	if !d.Without.Adapter {
 		p.TemperatureCelsius = d.temperature(number)
 	}
@@ -82,6 +83,36 @@ func parseRate(s string) (rate float64, width int, speed float64) {
 		return rate, 0, 0
 	}
 	return rate, int(w), rate / float64(w)
+}
+
+// rate prefers the speed of an Ethernet port's network device to the rate of the RDMA driver, which
+// is a constant with mana, and with efa, hns and new link modes of mlx5 in older kernels. The speed
+// of a bond is the sum of its members that can transmit.
+func (d *device) rate(p *state.HardwarePort) {
+	if p.Rate > 0 {
+		p.RateFrom = "rdma"
+	}
+	if p.LinkLayer != "Ethernet" || p.Ifindex == 0 || d.software() {
+		return
+	}
+	net := filepath.Join(d.Sysfs, "class/net", p.Netdev)
+	megabits, ok := d.int(filepath.Join(net, "speed"))
+	if !ok || megabits <= 0 || megabits >= 1e8 || p.Bond == p.Netdev && !d.ownMembers(net) {
+		return
+	}
+	if rate := float64(megabits) * 1e6; rate != p.Rate {
+		p.Rate, p.Width, p.Speed = rate, 0, 0
+	}
+	p.RateFrom = "netdev"
+}
+
+// ownMembers reports whether all members of a bond are on the adapter.
+func (d *device) ownMembers(net string) bool {
+	names, _ := d.list(net, maxEntries)
+	return !slices.ContainsFunc(names, func(name string) bool {
+		member, ok := strings.CutPrefix(name, "lower_")
+		return ok && d.function != "" && !d.ownNetdev(filepath.Join(d.Sysfs, "class/net", member))
+	})
 }
 
 // netdev finds and reads the network device of a port.

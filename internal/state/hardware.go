@@ -76,10 +76,13 @@ type HardwarePort struct {
 	// State and PhysState are the words of sysfs in lower case, such as active and link_up.
 	State     string `json:"state,omitempty" wire:"word"`
 	PhysState string `json:"phys_state,omitempty" wire:"word"`
-	// Rate is as in sysfs, and MaxRate the highest that the port could have, or had.
-	Rate    float64 `json:"rate_bits_per_second,omitempty"`
-	MaxRate float64 `json:"max_rate_bits_per_second,omitempty"`
-	Width   int     `json:"width_lanes,omitempty"`
+	// Rate is the current one, and MaxRate the highest that the port could have, or had.
+	Rate float64 `json:"rate_bits_per_second,omitempty"`
+	// RateFrom is netdev if Rate is the speed of the network device, else rdma. Width and Speed
+	// are the RDMA driver's, and unknown if its rate is another.
+	RateFrom string  `json:"rate_from,omitempty" wire:"word"`
+	MaxRate  float64 `json:"max_rate_bits_per_second,omitempty"`
+	Width    int     `json:"width_lanes,omitempty"`
 	// Speed is per lane.
 	Speed float64 `json:"speed_bits_per_second,omitempty"`
 	// Netdev is the port's network device, and Bond the bond that it is part of.
@@ -208,8 +211,10 @@ type Link struct {
 	Downs uint64 `json:"downs"`
 	// Recent are the times of the latest changes to down, for how often it flapped.
 	Recent []time.Time `json:"recent,omitempty"`
-	// MaxRate is the highest rate that it had while it was active.
-	MaxRate float64 `json:"max_rate_bits_per_second,omitempty"`
+	// MaxRate is the highest rate that it had while it was active, from the source RateFrom.
+	// Empty means rdma.
+	MaxRate  float64 `json:"max_rate_bits_per_second,omitempty"`
+	RateFrom string  `json:"rate_from,omitempty"`
 	// GIDChanges counts changes of the list of its addresses.
 	GIDChanges uint64 `json:"gid_changes"`
 }

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"math"
@@ -65,8 +66,11 @@ func (l *link) read(p *state.HardwarePort, whole bool, now time.Time) {
 		return
 	}
 	active := p.State == "active" || p.State == "active_defer"
-	if active {
-		l.MaxRate = max(l.MaxRate, p.Rate)
+	if active && p.Rate > 0 {
+		if cmp.Or(l.RateFrom, "rdma") != cmp.Or(p.RateFrom, "rdma") {
+			l.MaxRate = 0 // The other source may have been wrong.
+		}
+		l.RateFrom, l.MaxRate = p.RateFrom, max(l.MaxRate, p.Rate)
 	}
 	l.setActive(active, now)
 	switch {

@@ -246,6 +246,8 @@ func TestMaxRate(t *testing.T) {
 			{State: "active", Rate: 100e9},
 			{State: "down", Rate: 10e9},
 			{State: "active", Rate: 100e9, MaxRate: 600e9},
+			{State: "active", RateFrom: "netdev"},
+			{State: "active", Rate: 16e9, RateFrom: "netdev"},
 		}
 		b := newHardwareBench(t, func(devices []string, n int) script {
 			p := readings[min(n, len(readings)-1)]
@@ -255,12 +257,12 @@ func TestMaxRate(t *testing.T) {
 			c.Links = map[string]state.LinkHistory{"a": {Links: []state.Link{{Port: 1, Active: true, MaxRate: 300e9}}}}
 		}, "a", "b")
 		b.after(time.Second)
-		for n, want := range [][2]float64{{300e9, 0}, {300e9, 200e9}, {400e9, 400e9}, {400e9, 400e9}, {400e9, 400e9}, {600e9, 600e9}} {
+		for n, want := range [][2]float64{{300e9, 0}, {300e9, 200e9}, {400e9, 400e9}, {400e9, 400e9}, {400e9, 400e9}, {600e9, 600e9}, {400e9, 400e9}, {16e9, 16e9}} {
 			got := [2]float64{b.hardware("a").Latest.Ports[0].MaxRate, b.hardware("b").Latest.Ports[0].MaxRate}
 			wantEqual(t, fmt.Sprint("reading ", n), got, want)
 			b.after(15 * time.Second)
 		}
-		wantEqual(t, "kept", b.hardware("b").Links[0].MaxRate, 400e9)
+		wantEqual(t, "kept", b.hardware("b").Links[0].MaxRate, 16e9)
 	})
 }
 
