@@ -89,6 +89,9 @@ func parseRate(s string) (rate float64, width int, speed float64) {
 // is a constant with mana, and with efa, hns and new link modes of mlx5 in older kernels. The speed
 // of a bond is the sum of its members that can transmit.
 func (d *device) rate(p *state.HardwarePort) {
+	if d.table == "mana" { // mana_ib_query_port reports 4X EDR, whatever the link.
+		p.Rate, p.Width, p.Speed = 0, 0, 0
+	}
 	if p.Rate > 0 {
 		p.RateFrom = "rdma"
 	}
