@@ -111,7 +111,10 @@ func Read(ctx context.Context, o Options) state.Hardware {
 	ports, err := d.portNumbers()
 	if err == nil {
 		ports = slices.DeleteFunc(ports, func(n int) bool { return n < 1 || n > math.MaxUint16 })
-		d.read(&h, ports[:min(len(ports), maxPorts)])
+		if len(ports) > maxPorts {
+			ports = append(ports[:maxPorts-1], ports[len(ports)-1])
+		}
+		d.read(&h, ports)
 		_, err = d.list(filepath.Join(d.dir, "ports"), 1)
 	}
 	switch {
@@ -152,7 +155,7 @@ func (d *device) portNumbers() ([]int, error) {
 }
 
 // maxPorts limits the ports of a device that are read. Adapters have at most four. An eswitch has
-// hundreds, of virtual functions.
+// hundreds, of virtual functions, and the uplink last (mlx5_esw_vports_init), which is read too.
 const maxPorts = 32
 
 // device is a device while it is read.
@@ -188,7 +191,18 @@ func (d *device) read(h *state.Hardware, ports []int) {
 	if !d.Without.Counters {
 		h.Counters, h.Refused = d.group(Group{Group: state.GroupHardware}, filepath.Join(d.dir, string(state.GroupHardware)))
 	}
+	// With mlx5 only an eswitch has counters of the device (mlx5_ib_counters_init).
+	for i := range h.Ports {
+		p := &h.Ports[i]
+		p.Uplink = h.Table == "mlx5" && h.Counters != nil && p.Ifindex > 0 && d.isUplink(p.Netdev)
+	}
 	h.Interrupts = d.interrupts()
+}
+
+// isUplink reports whether the name of a network device's physical port is p and a number.
+func (d *device) isUplink(netdev string) bool {
+	number, ok := strings.CutPrefix(d.text(filepath.Join(d.Sysfs, "class/net", netdev, "phys_port_name")), "p")
+	return ok && number != "" && strings.Trim(number, "0123456789") == ""
 }
 
 // software reports whether the kernel emulates the device on a network device.

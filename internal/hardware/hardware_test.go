@@ -299,10 +299,13 @@ func TestBounds(t *testing.T) {
 	for i := range 40 {
 		fmt.Fprintf(&lines, "%d/state: 1: DOWN\n", i+2)
 	}
+	lines.WriteString("129/state: 4: ACTIVE\n") // as the uplink of an eswitch
 	lines.WriteString("0/state: 1: DOWN\n70000/state: 1: DOWN\n")
 	h := one(t, lines.String())
 	told(t, h)
-	same(t, 32, len(h.Ports))
+	has(t, 32, len(h.Ports))
+	same(t, 31, h.Ports[30].Number)
+	same(t, 129, h.Ports[31].Number)
 	same(t, state.MaxGIDs, len(h.Ports[0].GIDs))
 	same(t, 512+1, len(h.Ports[0].Counters))
 }

@@ -85,6 +85,9 @@ type HardwarePort struct {
 	Width    int     `json:"width_lanes,omitempty"`
 	// Speed is per lane.
 	Speed float64 `json:"speed_bits_per_second,omitempty"`
+	// Uplink is true if it is the physical port among representors, whose counters are those of
+	// the device.
+	Uplink bool `json:"uplink,omitempty"`
 	// Netdev is the port's network device, and Bond the bond that it is part of.
 	Netdev string `json:"netdev,omitempty" wire:"name"`
 	Bond   string `json:"bond,omitempty" wire:"name"`

@@ -108,13 +108,16 @@ func TableOf(driver string) string {
 // PerFunction reports whether a driver shows the same counters in hw_counters/ of each port.
 func PerFunction(table string) bool { return tableNamed(table).PerFunction }
 
-// Values returns the metrics that the counters of a port feed, in the order of [Metrics]. It is
-// not for the counters of a device: they may have the names of a port's, and be their sum.
+// Values returns the metrics that the counters of a port feed, in the order of [Metrics]. Those of
+// the device count for an uplink only: elsewhere they may be the sum of the ports'.
 // Saturated counters are left out with their metric. Another counter never replaces them, since
 // its value would look like a jump.
 func Values(h *state.Hardware, p *state.HardwarePort) []Value {
 	feeds := make(map[string][]*Row)
 	rows, counters, vf := rowsOf(h.Table), p.Counters, h.Identity.Role == "vf"
+	if p.Uplink {
+		counters = slices.Concat(counters, h.Counters)
+	}
 	var set []string // of counters/, if not all are
 	if p.LinkLayer == "Ethernet" || vf {
 		set = tableNamed(h.Table).Ethernet

@@ -126,6 +126,20 @@ func TestValues(t *testing.T) {
 	}
 }
 
+// TestUplink verifies that the counters of the device are those of the uplink alone.
+func TestUplink(t *testing.T) {
+	ofVport, ofDevice := counter(t, "hw_counters/vport_out_of_buffer=0"), counter(t, "hw_counters/out_of_buffer=7")
+	h := state.Hardware{Table: "mlx5", Counters: []state.Counter{ofDevice}}
+	p := state.HardwarePort{Counters: []state.Counter{ofVport}}
+	if got := counters.Values(&h, &p); len(got) != 0 {
+		t.Errorf("a representor has %+v", got)
+	}
+	p.Uplink = true
+	if got := counters.Values(&h, &p); len(got) != 1 || got[0].Value != 7 {
+		t.Errorf("the uplink has %+v", got)
+	}
+}
+
 // TestSaturated verifies that only full counters, by their width, feed no metric.
 func TestSaturated(t *testing.T) {
 	const (

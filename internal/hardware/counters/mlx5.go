@@ -9,7 +9,7 @@ func mlx5() Table {
 	return Table{
 		Name:  "mlx5",
 		Buses: []string{"mlx5_core", "mlx5_ib", "mlx5_core.sf"},
-		Note:  "Traffic in `counters/` is the RDMA traffic of this function only (process_pma_cmd in drivers/infiniband/hw/mlx5/mad.c). The other counters there are those of the physical port, on Ethernet as on InfiniBand (query_ib_ppcnt), so a ratio of errors to traffic mixes both where functions share a port; the kernel does not say which of them an adapter leaves at 0 on Ethernet. On representors in switchdev mode, `vport_` plus the name is the sum for a function; it feeds no metric, because the function itself reports it.",
+		Note:  "Traffic in `counters/` is the RDMA traffic of this function only (process_pma_cmd in drivers/infiniband/hw/mlx5/mad.c). The other counters there are those of the physical port, on Ethernet as on InfiniBand (query_ib_ppcnt), so a ratio of errors to traffic mixes both where functions share a port; the kernel does not say which of them an adapter leaves at 0 on Ethernet. On representors in switchdev mode, `vport_` plus the name is the sum for a function; it feeds no metric, because the function itself reports it. The uplink's `vport_` counters stay 0 (mlx5_ib_query_q_counters_vport); its metrics are from `hw_counters/` of the device. Kernels without q_counter_other_vport and q_counter_aggregation have no `hw_counters/` on representors.",
 		Rows: slices.Concat(
 			read("Linux: basic_q_cnts, out_of_seq_q_cnts and retrans_q_cnts in drivers/infiniband/hw/mlx5/counters.c, 32 bits by mlx5_ib_query_q_counters"+meaning,
 				hw("local_ack_timeout_err", retransmitTimeouts, 32, "Requester acknowledgement timeouts, within the retries."),
