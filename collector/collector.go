@@ -234,7 +234,7 @@ func (c *Collector) device(provider string, s *state.DeviceState, judged *health
 	}
 	addExhausted(b, s.Name, judged.Exhausted)
 	if s.Hardware != nil {
-		addHardware(b, s.Name, s.Hardware)
+		addHardware(b, s)
 	}
 	hidden := 0
 	if h, ok := c.histories[s.Name]; ok {

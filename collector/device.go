@@ -15,7 +15,7 @@ func declareDevice(t *table) {
 	t.gauge("rdma_device_completion_vectors", "completion vectors",
 		"Number of completion vectors of a device.", "device")
 	t.gauge("rdma_port_state_id", "number of the state",
-		"State of a port at the last run, numbered as in InfiniBand and sysfs: 0 nop, 1 down, 2 init, 3 armed, 4 active, 5 active_defer. Absent if that run could not query it.", "device", "port")
+		"State of a port at the last run, or by the last reading of the hardware if that run could not query it, numbered as in InfiniBand and sysfs: 0 nop, 1 down, 2 init, 3 armed, 4 active, 5 active_defer.", "device", "port")
 	t.of(Limits)
 	t.gauge("rdma_device_limit", "what the limit counts",
 		"Limit reported by the device, by its name in struct ibv_device_attr.", "device", "limit")
@@ -44,9 +44,13 @@ func addDevice(b *builder, provider, name string, info *state.Device) {
 func addPorts(b *builder, name string, info *state.Device) {
 	for _, p := range info.Ports {
 		port := strconv.Itoa(p.Number)
-		if id := slices.Index(state.PortStates(), p.State); id >= 0 {
-			b.gauge("rdma_port_state_id", float64(id), name, port)
-		}
+		addPortState(b, name, port, p.State)
 		b.positive("rdma_port_active_mtu_bytes", float64(p.ActiveMTU), name, port)
+	}
+}
+
+func addPortState(b *builder, name, port, word string) {
+	if id := slices.Index(state.PortStates(), word); id >= 0 {
+		b.gauge("rdma_port_state_id", float64(id), name, port)
 	}
 }

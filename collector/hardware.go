@@ -23,7 +23,8 @@ func declareHardware(t *table) {
 
 // addHardware adds the hardware of a present device. Long lists come last, so that they are
 // dropped first.
-func addHardware(b *builder, name string, h *state.HardwareState) {
+func addHardware(b *builder, s *state.DeviceState) {
+	name, h := s.Name, s.Hardware
 	addHardwareStuck(b, name, h)
 	if !h.Read.IsZero() || h.Failures > 0 {
 		b.boolGauge("rdma_hardware_success", h.Failures == 0, name)
@@ -45,6 +46,9 @@ func addHardware(b *builder, name string, h *state.HardwareState) {
 		return
 	}
 	for i := range r.Ports {
+		if number := r.Ports[i].Number; !s.Queried(number) {
+			addPortState(b, name, strconv.Itoa(number), r.Ports[i].State)
+		}
 		addLink(b, name, &r.Ports[i])
 		addGIDs(b, name, &r.Ports[i])
 	}

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"slices"
 	"strconv"
 
 	"rdma_exporter/internal/state"
@@ -21,6 +22,8 @@ func declareLink(t *table) {
 		"Highest rate of the port while active, since the exporter first saw it, or since the source of the rate changed (kept over restarts with --state.dir); absent if it never was active.", "device", "port")
 	t.gauge("rdma_port_width_lanes", "lanes",
 		"Number of lanes that the port uses, by the RDMA driver; absent if its rate is not that of the network device.", "device", "port")
+	t.gauge("rdma_port_physical_state_id", "number of the state",
+		"Physical state of a port, numbered as in InfiniBand and sysfs: 1 sleep, 2 polling (no link yet), 3 disabled, 4 training, 5 link up, 6 error recovery, 7 phy test. On Ethernet most drivers report only 3 and 5.", "device", "port")
 	t.counter("rdma_port_state_changes_total", "changes",
 		"How often the port became active or stopped being so, including between scrapes; kept over restarts with --state.dir.", "device", "port", "to")
 	t.gauge("rdma_port_state_change_timestamp_seconds", "seconds since 1970",
@@ -49,6 +52,7 @@ func addLink(b *builder, name string, p *state.HardwarePort) {
 		}
 	}
 	b.gauge("rdma_port_info", 1, name, port, p.LinkLayer, p.Netdev, p.Bond, gid)
+	b.positive("rdma_port_physical_state_id", float64(max(0, slices.Index(state.PhysicalStates(), p.PhysState))), name, port)
 	b.positive("rdma_port_mtu_bytes", float64(p.MTU), name, port)
 	b.positive("rdma_port_rate_bits_per_second", p.Rate, name, port)
 	b.positive("rdma_port_max_rate_bits_per_second", p.MaxRate, name, port)

@@ -123,7 +123,7 @@ func deviceTrouble() []dashboard.Panel {
 			query{`min by (probe) (rdma_probe_success{@device})`, "{{probe}}"},
 			query{`2 * max(rdma_probe_light{@device}) > 0`, "run"}),
 		strips(of(12, 7, "Ports", count, plain(),
-			"The state of each port at the last run."),
+			"The state of each port at the last run, or by the kernel if that run could not query it."),
 			portStates(), query{portState, "port {{port}}"}),
 		table(of(10, 7, "Not probed", count, plain(),
 			"What the last run could not probe, and why. It counts neither as success nor as failure."), "", []column{

@@ -105,6 +105,13 @@ func stuckOrNot() []dashboard.ValueMapping {
 	return texts(text{"0", "no", good}, text{"1", "STUCK", critical})
 }
 
+func physicalStates() []dashboard.ValueMapping {
+	return texts(
+		text{"1", "sleep", warning}, text{"2", "polling", warning}, text{"3", "disabled", warning}, text{"4", "training", warning},
+		text{"5", "link up", good}, text{"6", "error recovery", warning}, text{"7", "phy test", warning},
+	)
+}
+
 func portStates() []dashboard.ValueMapping {
 	return texts(
 		text{"0", "nop", warning}, text{"1", "down", critical}, text{"2", "init", warning}, text{"3", "armed", warning},

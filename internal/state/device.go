@@ -61,6 +61,13 @@ func PortStates() []string {
 	return []string{"nop", "down", "init", "armed", "active", "active_defer"}
 }
 
+// PhysicalStates returns the physical states of a port, at their numbers. None has 0.
+func PhysicalStates() []string {
+	return []string{
+		"", "sleep", "polling", "disabled", "port_configuration_training", "link_up", "link_error_recovery", "phy_test",
+	}
+}
+
 // MaxFill returns the maximum number of outstanding completions of one side of a queue pair.
 // Zero means unknown. The device may be nil.
 func (d *Device) MaxFill() (n int64) {

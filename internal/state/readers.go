@@ -108,6 +108,12 @@ func (d *DeviceState) Vectors() []Latency {
 	return cmp.Or(d.Full, new(Run)).Vectors()
 }
 
+// Queried reports whether the last run queried a port.
+func (d *DeviceState) Queried(port int) bool {
+	return d.Last != nil && d.Last.Info != nil &&
+		slices.ContainsFunc(d.Last.Info.Ports, func(p Port) bool { return p.Number == port })
+}
+
 // ShowsSizes reports whether the last full run requested the given sizes, see
 // [Run.Sizes]. Only then its actual sizes may be shown next to them.
 func (d *DeviceState) ShowsSizes(sizes string) bool { return d.Full != nil && d.Full.Sizes == sizes }
