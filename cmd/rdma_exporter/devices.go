@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rdma_exporter/internal/hardware"
 	"rdma_exporter/internal/probe/errata"
 	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/internal/restrack"
@@ -108,7 +110,10 @@ func driverOf(ctx context.Context, s settings, command, device string) (errata.D
 	}
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	d := errata.Driver{Name: restrack.Driver(ctx, device), RDMACore: rdmaCore()}
+	d := errata.Driver{
+		Name:     cmp.Or(restrack.Driver(ctx, device), hardware.SoftwareDriver(s.Hardware.Sysfs, device)),
+		RDMACore: rdmaCore(),
+	}
 	if err := ctx.Err(); err != nil && d.Name == "" && command == commandContract {
 		return errata.Driver{}, fmt.Errorf("ask the kernel which driver %s has: %w", device, err)
 	}

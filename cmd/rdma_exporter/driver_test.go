@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"testing"
+
+	"rdma_exporter/internal/hardware/hardwaretest"
 )
 
 // TestDriverIsNotTold verifies that contracts are not checked if the kernel does not report the
@@ -17,6 +20,14 @@ func TestDriverIsNotTold(t *testing.T) {
 	}
 	if d, err := driverOf(ctx, s, commandProbe, "nosuch0"); err != nil || d.Name != "" {
 		t.Errorf("for the probes: %+v, %v", d, err)
+	}
+}
+
+// TestSoftRoCEWithoutNetlink verifies that sysfs shows the driver where netlink does not.
+func TestSoftRoCEWithoutNetlink(t *testing.T) {
+	s := settings{Provider: providerLibibverbs, Hardware: hardwareSettings{Sysfs: filepath.Join(hardwaretest.Tree(t, "rxe"), "sys")}}
+	if d, err := driverOf(t.Context(), s, commandContract, "rxe0"); err != nil || d.Name != "rxe" {
+		t.Errorf("%+v, %v", d, err)
 	}
 }
 

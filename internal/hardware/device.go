@@ -9,11 +9,13 @@
 package hardware
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -210,6 +212,16 @@ func (d *device) software() bool {
 	return d.Driver == "rxe" || d.Driver == "siw"
 }
 
+// SoftwareDriver returns rxe if a device is one of Soft-RoCE, and otherwise nothing. Callers need it
+// where the kernel does not report the driver over netlink.
+func SoftwareDriver(sysfs, device string) string {
+	// Only Soft-RoCE has this file, which names its network device.
+	if _, err := os.Stat(filepath.Join(sysfs, "class/infiniband", device, "parent")); err != nil {
+		return ""
+	}
+	return "rxe"
+}
+
 func (d *device) driver() string {
 	if d.function != "" {
 		if link := d.link(filepath.Join(d.function, "driver")); isWord(link) {
@@ -221,10 +233,7 @@ func (d *device) driver() string {
 
 // findFunction finds the PCI function that the device is, or is a part of.
 func (d *device) findFunction() {
-	// Only Soft-RoCE has this file, which names its network device.
-	if d.Driver == "" && d.text(filepath.Join(d.dir, "parent")) != "" {
-		d.Driver = "rxe"
-	}
+	d.Driver = cmp.Or(d.Driver, SoftwareDriver(d.Sysfs, d.Device))
 	if d.software() {
 		return
 	}

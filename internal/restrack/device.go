@@ -236,10 +236,6 @@ func findDriver(device, sysfs string, ask func() string) string {
 	}
 	link, err := os.Readlink(filepath.Join(sysfs, "class/infiniband", device, "device/driver"))
 	if err != nil {
-		// Only Soft-RoCE has this file. It matters where netlink is denied.
-		if _, err := os.Stat(filepath.Join(sysfs, "class/infiniband", device, "parent")); err == nil {
-			return "rxe"
-		}
 		return ""
 	}
 	return map[string]string{

@@ -217,7 +217,6 @@ func TestDriver(t *testing.T) {
 	for _, tt := range []struct {
 		name, bus string
 		noNode    bool
-		parent    bool                           // the file that names the network device of Soft-RoCE
 		answer    func(netlink.Message) [][]byte // nil: no netlink
 		device    string
 		want      string
@@ -234,7 +233,6 @@ func TestDriver(t *testing.T) {
 		{name: "another device", bus: "qede", answer: number(14), device: "other0", want: "qedr"},
 		{name: "no uverbs", bus: "efa", noNode: true, answer: number(14), want: "efa"},
 		{name: "no netlink", bus: "cxgb4", want: "cxgb4"},
-		{name: "Soft-RoCE without netlink", parent: true, want: "rxe"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			device := "any0"
@@ -243,12 +241,7 @@ func TestDriver(t *testing.T) {
 			}
 			sysfs := t.TempDir()
 			folder := filepath.Join(sysfs, "class/infiniband", device, "device")
-			err := os.MkdirAll(folder, 0o755)
-			if tt.parent {
-				err = errors.Join(err, os.WriteFile(filepath.Join(folder, "../parent"), []byte("eth0\n"), 0o644))
-			} else {
-				err = errors.Join(err, os.Symlink("../../../bus/pci/drivers/"+tt.bus, filepath.Join(folder, "driver")))
-			}
+			err := errors.Join(os.MkdirAll(folder, 0o755), os.Symlink("../../../bus/pci/drivers/"+tt.bus, filepath.Join(folder, "driver")))
 			if !tt.noNode {
 				err = errors.Join(err, os.MkdirAll(filepath.Join(sysfs, "class/infiniband_verbs/uverbs0"), 0o755))
 			}
