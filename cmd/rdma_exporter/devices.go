@@ -110,16 +110,14 @@ func driverOf(ctx context.Context, s settings, command, device string) (errata.D
 	}
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	d := errata.Driver{
-		Name:     cmp.Or(restrack.Driver(ctx, device), hardware.SoftwareDriver(s.Hardware.Sysfs, device)),
-		RDMACore: rdmaCore(),
-	}
+	name := cmp.Or(restrack.Driver(ctx, device), hardware.SoftwareDriver(s.Hardware.Sysfs, device))
+	d := errata.Driver{Name: name, RDMACore: rdmaCore()}
 	if err := ctx.Err(); err != nil && d.Name == "" && command == commandContract {
 		return errata.Driver{}, fmt.Errorf("ask the kernel which driver %s has: %w", device, err)
 	}
-	var name unix.Utsname
-	if err := unix.Uname(&name); err == nil {
-		d.Kernel = unix.ByteSliceToString(name.Release[:])
+	var kernel unix.Utsname
+	if err := unix.Uname(&kernel); err == nil {
+		d.Kernel = unix.ByteSliceToString(kernel.Release[:])
 	}
 	return d, nil
 }

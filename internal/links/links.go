@@ -36,29 +36,18 @@ func dial() (kernelsocket.Listener, error) {
 func Watch(ctx context.Context, handle func(ifindex int)) error { return watch(ctx, dial, handle) }
 
 func watch(ctx context.Context, dial func() (kernelsocket.Listener, error), handle func(ifindex int)) error {
-	err := listen(ctx, dial, handle)
-	if ended := ctx.Err(); ended != nil {
-		err = ended
-	}
-	return fmt.Errorf("watching links: %w", err)
-}
-
-// listen returns only with an error.
-func listen(ctx context.Context, dial func() (kernelsocket.Listener, error), handle func(ifindex int)) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	s, err := dial()
 	if err != nil {
-		return fmt.Errorf("opening a socket of NETLINK_ROUTE: %w", err)
+		return fmt.Errorf("watching links: opening a socket of NETLINK_ROUTE: %w", err)
 	}
-	return kernelsocket.Listen(ctx, s, func(m syscall.NetlinkMessage) error {
+	err = kernelsocket.Listen(ctx, s, func(m syscall.NetlinkMessage) error {
 		ifindex, err := changed(m)
 		if ifindex != 0 {
 			handle(ifindex)
 		}
 		return err
 	}, func() { handle(0) })
+	return fmt.Errorf("watching links: %w", err)
 }
 
 // changed returns the index of the network device that a message is about. Zero means none.

@@ -167,8 +167,9 @@ func TestErrnos(t *testing.T) {
 func TestEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := watch(ctx, func() (kernelsocket.Listener, error) { return nil, errors.New("a socket") }, func(e int) { t.Error(e) })
-	if !errors.Is(err, context.Canceled) {
+	s := &fakeSocket{interrupted: make(chan struct{})}
+	err := watch(ctx, func() (kernelsocket.Listener, error) { return s, nil }, func(e int) { t.Error(e) })
+	if !errors.Is(err, context.Canceled) || !s.closed {
 		t.Error(err)
 	}
 	// Events without end, or losses.
