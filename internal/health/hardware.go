@@ -193,6 +193,7 @@ func lanes(width int, speed float64) string {
 // netnsBlind returns a finding if the exporter's network namespace hides network devices or counters of ports.
 func netnsBlind(s *state.Snapshot) []Finding {
 	var netdevs, dirs []string
+	seen := false
 	for _, d := range s.Devices {
 		h := currentHardware(d.Hardware)
 		if h == nil || h.Identity.PCI == "" {
@@ -204,10 +205,14 @@ func netnsBlind(s *state.Snapshot) []Finding {
 			if p.LinkLayer == "Ethernet" && p.Netdev != "" && p.Ifindex == 0 {
 				netdevs = append(netdevs, name+" ("+word(p.Netdev)+")")
 			}
+			seen = seen || p.LinkLayer == "Ethernet" && p.Ifindex > 0
 			if hidesCounters(h, p) {
 				dirs = append(dirs, name)
 			}
 		}
+	}
+	if seen {
+		netdevs = nil // They are virtual functions of pods: this is the host's network namespace, or one of those.
 	}
 	if len(netdevs)+len(dirs) == 0 || s.Simulated() {
 		return nil
