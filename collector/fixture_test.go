@@ -348,11 +348,12 @@ func hardwareOf(name string, interrupts int) *state.HardwareState {
 	all(state.GroupPort, 0, `VL15_dropped excessive_buffer_overrun_errors link_downed link_error_recovery local_link_integrity_errors
 		port_rcv_constraint_errors port_rcv_errors port_rcv_remote_physical_errors port_rcv_switch_relay_errors
 		port_xmit_constraint_errors port_xmit_discards symbol_error`)
-	all(state.GroupHardware, 1000, `duplicate_request implied_nak_seq_err local_ack_timeout_err np_cnp_sent np_ecn_marked_roce_packets
+	all(state.GroupHardware, 0, `implied_nak_seq_err roce_adp_retrans rx_icrc_encapsulated`)
+	all(state.GroupHardware, 1000, `duplicate_request local_ack_timeout_err np_cnp_sent np_ecn_marked_roce_packets
 		out_of_buffer out_of_sequence packet_seq_err req_cqe_error req_cqe_flush_error req_remote_access_errors req_remote_invalid_request
 		resp_cqe_error resp_cqe_flush_error resp_local_length_error resp_remote_access_errors rnr_nak_retry_err
-		roce_adp_retrans roce_adp_retrans_to roce_slow_restart roce_slow_restart_cnps roce_slow_restart_trans
-		rp_cnp_handled rp_cnp_ignored rx_atomic_requests rx_dct_connect rx_icrc_encapsulated rx_read_requests rx_write_requests
+		roce_adp_retrans_to roce_slow_restart roce_slow_restart_cnps roce_slow_restart_trans
+		rp_cnp_handled rp_cnp_ignored rx_atomic_requests rx_dct_connect rx_read_requests rx_write_requests
 		req_rnr_retries_exceeded req_transport_retries_exceeded`)
 	for _, name := range ethtoolCounters() {
 		all(state.GroupEthtool, 0, name)

@@ -14,6 +14,7 @@ func bnxt() Table {
 		}
 		return rows
 	}
+	const own = "Broadcom: bnxt_re_stat_descs and bnxt_re_get_hw_stats in hw_counters.c of the driver that Broadcom distributes."
 	const stats = "Linux: bnxt_re_stat_descs and bnxt_re_ib_get_hw_stats in drivers/infiniband/hw/bnxt_re/hw_counters.c; "
 	return Table{
 		Name:  "bnxt_re",
@@ -38,13 +39,27 @@ func bnxt() Table {
 				hw("dup_req", duplicateRequests, 64, "Duplicate requests received."),
 				hw("oos_drop_count", outOfSequence, 64, "Packets out of sequence: those received on physical functions of BCM575xx and on all functions of later ones from Linux 6.6, else those dropped."),
 				hw("max_retry_exceeded", retriesExceeded, 64, "Requests that failed after all retries; whether those for RNR NAKs count is undocumented."),
-				raw("missing_resp", 64, "Missing responses.", "Shows a lost response; the metrics show lost requests."),
+				hw("missing_resp", impliedNaks, 64, "Missing responses, which Broadcom's own driver calls implied_nak_seq_err."),
 			),
 			read(stats+"bnxt_re_copy_ext_stats.", physical(
 				hw("tx_cnp_pkts", cnpsSent, 64, "CNPs sent."),
 				hw("rx_cnp_pkts", cnpsReceived, 64, "CNPs received."),
 				hw("rx_ecn_marked_pkts", ecnMarked, 64, "Packets received that were marked for congestion."),
 				hw("rx_out_of_buffer", outOfBuffer, 64, "Packets dropped because no receive buffer was free."),
+			)...),
+			read(own,
+				hw("local_ack_timeout_err", retransmitTimeouts, 64, "The same as to_retransmits."),
+				hw("packet_seq_err", sequenceNaksReceived, 64, "The same as seq_err_naks_rcvd."),
+				hw("rnr_nak_retry_err", rnrNaksReceived, 64, "The same as rnr_naks_rcvd."),
+				hw("duplicate_request", duplicateRequests, 64, "The same as dup_req."),
+				hw("out_of_sequence", outOfSequence, 64, "The same as oos_drop_count."),
+				hw("implied_nak_seq_err", impliedNaks, 64, "The same as missing_resp."),
+			),
+			read(own, physical(
+				hw("np_cnp_sent", cnpsSent, 64, "CNPs sent."),
+				hw("rp_cnp_handled", cnpsReceived, 64, "CNPs received, handled or not."),
+				hw("np_ecn_marked_roce_packets", ecnMarked, 64, "Packets received that were marked for congestion."),
+				hw("out_of_buffer", outOfBuffer, 64, "Packets dropped because no receive buffer was free."),
 			)...),
 			read(stats+"bnxt_re_copy_ext_stats.",
 				raw("rx_roce_only_bytes", 64, "RoCE bytes received.", "rx_bytes exists on every generation."),

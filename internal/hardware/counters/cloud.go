@@ -61,7 +61,7 @@ func mana() Table {
 				term("requester_rnr_nak_retries_exceeded", retriesExceeded, "Requests that failed after all retries for RNR NAKs."),
 				hw("received_cnps", cnpsReceived, 64, "CNPs received."),
 				raw("dup_rx_requests", 64, "Duplicate requests received.", "How it differs from responder_dup_request is undocumented."),
-				raw("requester_implicit_nak", 64, "Implied NAKs, of requesters.", "Shows a lost response; the metrics show lost requests."),
+				hw("requester_implicit_nak", impliedNaks, 64, "Implied NAKs, of requesters."),
 				raw("rate_inc_events", 64, "Times that a rate was raised.", rawKind),
 				raw("num_qps_congested", 64, "Queue pairs that became congested, or are congested now.", rawUnclear),
 				raw("num_qps_recovered", 64, "Queue pairs that recovered.", rawUnclear),

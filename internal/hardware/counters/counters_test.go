@@ -58,7 +58,7 @@ func TestValues(t *testing.T) {
 			counters/port_xmit_wait=4294967295 counters/unicast_rcv_packets=317548853677 counters/VL15_dropped=0
 			hw_counters/lifespan=12 hw_counters/roce_adp_retrans=3 hw_counters/rx_write_requests=3809045607
 			hw_counters/out_of_buffer=0`,
-			`out_of_buffer_packets=0 receive_bytes=820514751096996 receive_errors=14 receive_packets=317548853677
+			`adaptive_retransmissions=3 out_of_buffer_packets=0 receive_bytes=820514751096996 receive_errors=14 receive_packets=317548853677
 			transmit_bytes=921770677727356 transmit_packets=315487941081`,
 		},
 		"Soft-RoCE": {

@@ -269,7 +269,7 @@ func TestTables(t *testing.T) {
 
 // TestMetrics makes sure that the metrics are as Prometheus would have them.
 func TestMetrics(t *testing.T) {
-	units := []string{"bytes", "packets", "errors", "ticks", "timeouts", "recoveries", "events", "frames", "blocks", "requests"}
+	units := []string{"bytes", "packets", "errors", "ticks", "timeouts", "recoveries", "events", "frames", "blocks", "requests", "retransmissions"}
 	seen := make(map[string]bool)
 	for _, m := range counters.Metrics() {
 		if seen[m.Name] {

@@ -56,6 +56,13 @@ func TestDrivers(t *testing.T) {
 			tx_pkts tx_roce_discards tx_roce_errors tx_roce_only_bytes tx_roce_only_pkts unrecoverable_err watermark_qps`,
 		},
 		{
+			"bnxt_re of Broadcom", "bnxt_re", "",
+			`rx_pkts rx_bytes tx_pkts tx_bytes recoverable_errors tx_roce_errors tx_roce_discards rx_roce_errors rx_roce_discards
+			local_ack_timeout_err packet_seq_err max_retry_exceeded rnr_nak_retry_err implied_nak_seq_err duplicate_request
+			out_of_sequence out_of_buffer np_cnp_sent rp_cnp_handled np_ecn_marked_roce_packets req_cqe_error roce_adp_retrans
+			rp_cnp_ignored rx_icrc_encapsulated`,
+		},
+		{
 			"efa", "efa", "",
 			`tx_bytes tx_pkts rx_bytes rx_pkts rx_drops send_bytes send_wrs recv_bytes recv_wrs rdma_read_wrs rdma_read_bytes
 			rdma_read_wr_err rdma_read_resp_bytes rdma_write_wrs rdma_write_bytes rdma_write_wr_err rdma_write_recv_bytes

@@ -18,6 +18,9 @@ const (
 	rnrNaksReceived      = "rdma_port_rnr_naks_received_total"
 	rnrNaksSent          = "rdma_port_rnr_naks_sent_total"
 	duplicateRequests    = "rdma_port_duplicate_requests_total"
+	impliedNaks          = "rdma_port_implied_naks_total"
+	adaptiveRetransmits  = "rdma_port_adaptive_retransmissions_total"
+	icrcErrors           = "rdma_port_icrc_errors_total"
 	retriesExceeded      = "rdma_port_retries_exceeded_total"
 	outOfBuffer          = "rdma_port_out_of_buffer_packets_total"
 	cnpsSent             = "rdma_port_cnps_sent_total"
@@ -73,6 +76,9 @@ func Metrics() []Metric {
 		always(rnrNaksReceived, "packets", "RNR NAKs received by requesters: the other side had no receive posted"),
 		always(rnrNaksSent, "packets", "RNR NAKs sent by responders: no receive was posted here"),
 		always(duplicateRequests, "packets", "Duplicate requests received by responders"),
+		rare(impliedNaks, "packets", "Implied NAKs of requesters: a response arrived ahead of one that was lost"),
+		rare(adaptiveRetransmits, "retransmissions", "Retransmissions that the adapter started by itself, before a timeout (adaptive retransmission)"),
+		rare(icrcErrors, "packets", "Packets received with a wrong ICRC, the checksum of RoCE from end to end"),
 		always(retriesExceeded, "requests", "Requests that failed because all retries were used up, after timeouts or RNR NAKs: their queue pair is in error"),
 		always(outOfBuffer, "packets", "Packets dropped because no receive was posted"),
 		always(cnpsSent, "packets", "Congestion notification packets sent in response to ECN marks"),
