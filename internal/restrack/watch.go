@@ -16,11 +16,11 @@ import (
 // groupNotify is RDMA_NL_GROUP_NOTIFY.
 const groupNotify = 4
 
-// Watch calls handle when an RDMA device appeared, vanishes or was renamed, when a port got, lost
-// or renamed its network device, and when the kernel dropped such events. There are none for the
-// state of a port. The kernel reports a removal before the device has left sysfs, and reports to
-// the network namespace of the device alone: where all namespaces share the devices, that of the
-// host.
+// Watch calls handle when an RDMA device appeared or vanishes, when a port got or lost its network
+// device, and when the kernel dropped such events. Kernels later than 6.12 also report new names.
+// There are no events for the state of a port. The kernel reports a removal before the device has
+// left sysfs, and reports to the network namespace of the device alone: where all namespaces share
+// the devices, that of the host.
 //
 // Watch returns the error of ctx when that is done. It returns earlier if the kernel refuses the
 // socket or sends what cannot be decoded ([ErrMalformed]). The error matches [ErrNotSupported] if
