@@ -33,8 +33,8 @@ func mlx4() Table {
 				raw("sq_num_rae", 32, "Remote access errors, of requesters.", rawKind),
 				raw("rq_num_rae", 32, "Remote access errors, of responders.", rawKind),
 				raw("sq_num_roe", 32, "Remote operation errors.", rawKind),
-				term32("sq_num_tree", retriesExceeded, "Requests that failed after all retries for timeouts."),
-				term32("sq_num_rree", retriesExceeded, "Requests that failed after all retries for RNR NAKs."),
+				exceeded("sq_num_tree", "Requests that failed after all retries for timeouts."),
+				exceeded("sq_num_rree", "Requests that failed after all retries for RNR NAKs."),
 			),
 			read("Linux: diag_device_only in drivers/infiniband/hw/mlx4/main.c; the same.",
 				raw("num_cqovf", 32, "Overruns of completion queues.", rawDevice),
@@ -44,9 +44,9 @@ func mlx4() Table {
 	}
 }
 
-// term32 returns one of the counters of 32 bits whose sum feeds a metric.
-func term32(name, metric, meaning string) Row {
-	r := term(name, metric, meaning)
+// exceeded returns one of the counters of 32 bits whose sum is the requests that failed after all retries.
+func exceeded(name, meaning string) Row {
+	r := term(name, retriesExceeded, meaning)
 	r.Width = 32
 	return r
 }
