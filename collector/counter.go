@@ -75,9 +75,9 @@ func addCounted(b *builder, name, port string, v counters.Value, rare bool) {
 	}
 	values := []string{name, port, v.Label}[:len(f.labels)]
 	if rare {
-		b.sparse(v.Metric, float64(v.Value), values...)
+		b.sparse(v.Metric, v.Value, values...)
 	} else {
-		b.counter(v.Metric, v.Value, values...)
+		b.gauge(v.Metric, v.Value, values...)
 	}
 }
 

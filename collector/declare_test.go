@@ -184,6 +184,7 @@ func labelMeanings() map[string]string {
 		"counter":        "the driver's name of a counter",
 		"how":            "why a counter was lower than before: `reset` (it may have restarted) or `wrapped` (it had reached its maximum)",
 		"priority":       "Ethernet priority, from 0 to 7",
+		"direction":      "`read` or `write`, as the adapter accesses memory",
 		"link_layer":     "`InfiniBand` or `Ethernet`",
 		"netdev":         "network device of the port or the GID; empty if it has none",
 		"bond":           "bond that the network device belongs to; empty if it has none",

@@ -375,19 +375,20 @@ func hardwareOf(name string, interrupts int) *state.HardwareState {
 	}
 }
 
+// ethtoolCounters returns the names of the counters that the network device of a port of mlx5 has.
 func ethtoolCounters() []string {
 	var names []string
 	for _, t := range counters.Tables() {
 		for _, r := range t.Rows {
-			if r.Group != state.GroupEthtool {
+			if r.Group != state.GroupEthtool || t.Name != "" && t.Name != "mlx5" || slices.Contains(names, r.Name) {
 				continue
 			}
-			if prefix, each := strings.CutSuffix(r.Name, "N"); each {
-				for priority := range 8 {
-					names = append(names, fmt.Sprint(prefix, priority))
-				}
-			} else {
+			if !strings.Contains(r.Name, "N") {
 				names = append(names, r.Name)
+				continue
+			}
+			for priority := range 8 {
+				names = append(names, strings.Replace(r.Name, "N", fmt.Sprint(priority), 1))
 			}
 		}
 	}
@@ -407,8 +408,11 @@ func drivers() scene {
 		port := state.HardwarePort{Number: 1}
 		for n, r := range t.Rows {
 			port.Counters = append(port.Counters, state.Counter{
-				Group: r.Group, Name: strings.TrimSuffix(r.Name, "N") + map[bool]string{true: "3"}[strings.HasSuffix(r.Name, "N")], Value: uint64(100 + n),
+				Group: r.Group, Name: r.Name, Value: uint64(100 + n),
 			})
+			if c := &port.Counters[n]; c.Group == state.GroupEthtool {
+				c.Name = strings.Replace(c.Name, "N", "3", 1)
+			}
 		}
 		h := &state.Hardware{Device: fmt.Sprintf("%s_%d", cmp.Or(t.Name, "unknown"), i), Table: t.Name, Ports: []state.HardwarePort{port}}
 		s.snapshot.Devices = append(s.snapshot.Devices, state.DeviceState{Name: h.Device, Present: true, Hardware: &state.HardwareState{Latest: h}})
@@ -433,7 +437,7 @@ func hardware() scene {
 	few := func(h *state.HardwareState) {
 		p := &h.Latest.Ports[0]
 		p.Counters = slices.DeleteFunc(p.Counters, func(c state.Counter) bool {
-			return c.Name != "symbol_error" && c.Name != "rp_cnp_handled" && c.Name != "link_downed"
+			return c.Name != "symbol_error" && c.Name != "rp_cnp_handled" && c.Name != "link_down_events"
 		})
 	}
 	stuck := &state.Stuck{PID: 815, Since: started()}
@@ -459,10 +463,11 @@ func hardware() scene {
 				of[i].Value = 1<<16 - 1
 			case "rp_cnp_handled":
 				of[i].Value = 1<<64 - 1
-			case "link_downed":
+			case "link_down_events":
 				of[i].Value = 3
 			}
 		}
+		h.Latest.Ports[0].LinkDownReason, h.Latest.Ports[0].LinkDownDetail = new(0), new(1)
 		h.Latest.Counters = []state.Counter{{Group: state.GroupHardware, Name: "of_the_device", Value: 7}}
 		h.Latest.Identity.Link.Speed, h.Latest.Identity.Link.Width = 16e9, 8
 		h.Latest.Identity.Bottleneck = &state.PCILink{Address: "0000:3a:00.0", Speed: 8e9, MaxSpeed: 32e9, Width: 8, MaxWidth: 16}

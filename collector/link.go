@@ -28,6 +28,10 @@ func declareLink(t *table) {
 		"How often the port became active or stopped being so, including between scrapes; kept over restarts with --state.dir.", "device", "port", "to")
 	t.gauge("rdma_port_state_change_timestamp_seconds", "seconds since 1970",
 		"When the port last became active or stopped being so; absent until it first changes.", "device", "port")
+	t.gauge("rdma_port_link_down_reason_id", "number of enum ethtool_link_ext_state",
+		"Why the port's Ethernet link is down, as its driver says: 0 is autonegotiation, 1 link training, 2 logical mismatch, 3 bad signal integrity, 4 no cable, 5 cable issue, 6 EEPROM issue, 7 calibration, 8 power budget, 9 overheat, 10 module issue. Absent while it is up.", "device", "port")
+	t.gauge("rdma_port_link_down_detail_id", "number",
+		"More about why the link is down, as a number of the enum in linux/ethtool.h for the reason; absent if there is no more.", "device", "port")
 	t.gauge("rdma_port_module_temperature_celsius", "degrees Celsius",
 		"Temperature of the port's module; absent if not reported.", "device", "port")
 }
@@ -57,6 +61,12 @@ func addLink(b *builder, name string, p *state.HardwarePort) {
 	b.positive("rdma_port_rate_bits_per_second", p.Rate, name, port)
 	b.positive("rdma_port_max_rate_bits_per_second", p.MaxRate, name, port)
 	b.positive("rdma_port_width_lanes", float64(p.Width), name, port)
+	if p.LinkDownReason != nil {
+		b.gauge("rdma_port_link_down_reason_id", float64(*p.LinkDownReason), name, port)
+	}
+	if p.LinkDownDetail != nil {
+		b.gauge("rdma_port_link_down_detail_id", float64(*p.LinkDownDetail), name, port)
+	}
 	if p.TemperatureCelsius != nil {
 		b.gauge("rdma_port_module_temperature_celsius", *p.TemperatureCelsius, name, port)
 	}

@@ -22,6 +22,11 @@ func ratesOf(factor string, counters ...counterLine) []query {
 	return queries
 }
 
+// shareOf returns how much of the time a counter of seconds counted.
+func shareOf(by, counter string) string {
+	return fmt.Sprintf(`sum by (%s) (rate(%s{@device}[$__rate_interval]))`, by, counter)
+}
+
 func eachPort(metric string) string { return `max by (port) (` + metric + `{@device})` }
 
 func deviceTraffic() []dashboard.Panel {
@@ -76,6 +81,18 @@ func deviceTraffic() []dashboard.Panel {
 			ratesOf("60 * ", counterLine{"pause_frames_received", "pause received"}, counterLine{"pause_frames_sent", "pause sent"}, counterLine{"transmit_wait_ticks", "waiting"}),
 			query{perMinuteOf("port, priority", "rdma_port_pfc_frames_received_total"), "PFC received, priority {{priority}}, port {{port}}"},
 			query{perMinuteOf("port, priority", "rdma_port_pfc_frames_sent_total"), "PFC sent, priority {{priority}}, port {{port}}"},
+			query{perMinuteOf("port, priority", "rdma_port_pfc_transitions_total"), "PFC let go on, priority {{priority}}, port {{port}}"},
+			query{perMinuteOf("port", "rdma_port_pause_storms_total"), "storms, port {{port}}"},
+		)...),
+		lines(of(12, 9, "Time stopped", fraction, plain(),
+			"Share of the time for which PFC frames stopped a priority of this side or of the other, and in which the PCI bus held the adapter up. Only some drivers tell."+counters),
+			query{shareOf("port, priority", "rdma_port_pfc_paused_seconds_total"), "stopped, priority {{priority}}, port {{port}}"},
+			query{shareOf("port, priority", "rdma_port_pfc_pausing_seconds_total"), "stops the other side, priority {{priority}}, port {{port}}"},
+			query{shareOf("port, direction", "rdma_port_pci_stalled_seconds_total"), "PCI {{direction}}, port {{port}}"}),
+		columns(of(12, 9, "Discards of the physical port", perMinute, plain(),
+			"Packets per minute of all traffic, not only RDMA, that the adapter dropped. Any of a lossless priority is a loss for RDMA."+counters), append(
+			ratesOf("60 * ", counterLine{"physical_receive_discards", "received"}, counterLine{"physical_transmit_discards", "to transmit"}),
+			query{perMinuteOf("port, priority", "rdma_port_priority_discards_total"), "received, priority {{priority}}, port {{port}}"},
 		)...),
 	}
 }
@@ -98,6 +115,8 @@ func deviceLinks() []dashboard.Panel {
 			{field: "G", title: "went down", width: 100, thresholds: new(rising(step{1, warning}, step{3, critical})), empty: "0"},
 			{field: "H", title: "RoCE v2, IPv4", width: 120, empty: "none"},
 			{field: "I", title: "physical state", width: 110, mappings: physicalStates(), empty: "not known"},
+			{field: "J", title: "reason down", width: 100, empty: "none"},
+			{field: "K", title: "detail", width: 70, empty: "none"},
 		},
 			query{filled(`max by (port, link_layer, netdev, bond, gid) (rdma_port_info{@device})`, "netdev", "bond", "gid"), ""},
 			query{eachPort("rdma_port_rate_bits_per_second"), ""},
@@ -107,7 +126,9 @@ func deviceLinks() []dashboard.Panel {
 			query{eachPort("rdma_port_mtu_bytes"), ""},
 			query{`round(sum by (port) (increase(rdma_port_state_changes_total{@device,to="down"}[$__range])))`, ""},
 			query{eachPort("rdma_port_roce_v2_ipv4_gid_index"), ""},
-			query{eachPort("rdma_port_physical_state_id"), ""}),
+			query{eachPort("rdma_port_physical_state_id"), ""},
+			query{eachPort("rdma_port_link_down_reason_id"), ""},
+			query{eachPort("rdma_port_link_down_detail_id"), ""}),
 		columns(of(8, 8, "State changes", count, plain(),
 			"How often each port went down, and became active, in the minutes before each bar, including between two scrapes."+links),
 			query{`round(sum by (port, to) (increase(rdma_port_state_changes_total{@device}[$__rate_interval])))`, "{{to}}, port {{port}}"}),
@@ -132,7 +153,7 @@ func deviceLinks() []dashboard.Panel {
 			"How often the list of a port's GIDs changed, in the minutes before each bar. An index kept by a program may then be another address."+gids),
 			query{`round(sum by (port) (increase(rdma_port_gid_changes_total{@device}[$__rate_interval])))`, "port {{port}}"}),
 		lines(of(8, 8, "Repaired by FEC", perMinute, plain(),
-			"Blocks per minute that forward error correction repaired: a link that needs more of it than similar links has a bad cable or module."+fmt.Sprintf(ofCollector, "counters")), ratesOf("60 * ", counterLine{"fec_corrected_blocks", "corrected"})...),
+			"Blocks, or bits, per minute that forward error correction repaired: a link that needs more of it than similar links has a bad cable or module."+fmt.Sprintf(ofCollector, "counters")), ratesOf("60 * ", counterLine{"fec_corrected_blocks", "blocks"}, counterLine{"fec_corrected_bits", "bits"})...),
 	}
 }
 

@@ -3,7 +3,6 @@ package api
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -369,18 +368,26 @@ func Saturated(h *state.Hardware, all []state.Counter) []string {
 // Name returns the name of the metric in words.
 func (c Counter) Name() string {
 	words := strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(c.Metric, "rdma_port_"), "_total"), "_", " ")
-	if c.Label != "" {
+	switch {
+	case c.Label >= "0" && c.Label <= "7":
 		words += " of priority " + c.Label
+	case c.Label != "":
+		words += " (" + c.Label + ")"
 	}
 	return words
 }
 
 // Count returns the value with its unit.
 func (c Counter) Count() string {
-	if c.countsBytes() {
-		return text.Bytes(int64(min(c.Value.Value, math.MaxInt64)))
+	count := int64(min(c.Value.Value, 1<<62))
+	switch {
+	case c.countsBytes():
+		return text.Bytes(count)
+	case strings.HasSuffix(c.Metric, "_seconds_total"):
+		return text.Seconds(c.Value.Value)
+	default:
+		return text.Number(count)
 	}
-	return text.Number(c.Value.Value)
 }
 
 func (c Counter) countsBytes() bool { return strings.HasSuffix(c.Metric, "_bytes_total") }
@@ -390,7 +397,7 @@ func (c Counter) countsBytes() bool { return strings.HasSuffix(c.Metric, "_bytes
 func (c Counter) IsError() bool {
 	name := strings.TrimPrefix(c.Metric, "rdma_port_")
 	return !c.countsBytes() && name != "receive_packets_total" && name != "transmit_packets_total" &&
-		!slices.ContainsFunc([]string{"cnps_", "ecn_", "pause_", "pfc_", "transmit_wait_", "fec_corrected_"}, func(prefix string) bool {
+		!slices.ContainsFunc([]string{"cnps_", "ecn_", "pause_", "pfc_", "transmit_wait_", "fec_corrected_", "pci_stalled_"}, func(prefix string) bool {
 			return strings.HasPrefix(name, prefix)
 		})
 }

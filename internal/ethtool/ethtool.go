@@ -4,6 +4,14 @@
 //
 //	tx_pause_frames, rx_pause_frames
 //		pause frames sent and received (PAUSE_GET; IEEE 802.3 30.3.4.2 and 30.3.4.3)
+//	tx_pause_storm_events
+//		times that they were sent for so long that the adapter stopped that (PAUSE_GET)
+//	link_down_events
+//		times that the link went down at the physical layer (LINKSTATE_GET)
+//	link_down_reason, link_down_detail
+//		no counters, but why the link is down, in numbers of <linux/ethtool.h>
+//	fec_corrected_bits
+//		bits that forward error correction repaired, of all lanes (FEC_GET)
 //	fec_corrected_blocks, fec_uncorrectable_blocks
 //		blocks that forward error correction repaired, or could not, of all lanes
 //		(FEC_GET; 30.5.1.1.17 and 30.5.1.1.18)

@@ -73,7 +73,7 @@ func (c *fakeConn) Execute(m netlink.Message) ([]netlink.Message, error) {
 	case c.family == unix.NETLINK_GENERIC && m.Header.Type == unix.GENL_ID_CTRL:
 		name = "family"
 	case c.family == unix.NETLINK_GENERIC:
-		name = map[byte]string{21: "PAUSE_GET", 29: "FEC_GET", 32: "STATS_GET"}[m.Data[0]]
+		name = map[byte]string{6: "LINKSTATE_GET", 21: "PAUSE_GET", 29: "FEC_GET", 32: "STATS_GET"}[m.Data[0]]
 	}
 	r, ok := c.host.replies[name]
 	if !ok {
@@ -132,6 +132,10 @@ func familyReply(family uint16) []byte {
 
 func pauseReply(statistics ...[]byte) []byte {
 	return join([]byte{22, 1, 0, 0}, of(1), attribute(2, 1), attribute(3, 0), attribute(4, 0), nested(5, statistics...))
+}
+
+func linkReply(attributes ...[]byte) []byte {
+	return join([]byte{6, 1, 0, 0}, of(1), attribute(2, 0), slices.Concat(attributes...))
 }
 
 func fecReply(statistics ...[]byte) []byte {
@@ -235,13 +239,15 @@ func TestDecode(t *testing.T) {
 			{pauseReply(), ""},
 			{pauseReply(wide(2, 1<<64-1), wide(3, 3)), "rx_pause_frames 3 "}, // one is not set
 			{pauseReply(wide(2, 1<<64-2)), "tx_pause_frames 18446744073709551614 "},
-			{pauseReply(attribute(1), wide(2, 4), attribute(99, 1, 2, 3), wide(4, 1)), "tx_pause_frames 4 "},
+			{pauseReply(attribute(1), wide(2, 4), attribute(99, 1, 2, 3), wide(5, 1)), "tx_pause_frames 4 "},
+			{pauseReply(wide(4, 2)), "tx_pause_storm_events 2 "},
 			{pauseReply(number(2, 1), wide(3, 2)), malformed},
 		},
 		"FEC_GET": {
 			{fecReply(), ""},
 			{fecReply(wide(2), wide(3)), ""},
 			{fecReply(wide(2, 5), wide(3)), "fec_corrected_blocks 5 "}, // of no lane
+			{fecReply(wide(4, 7, 3, 4)), "fec_corrected_bits 7 "},
 			{fecReply(wide(2, 1), attribute(3, 1, 2, 3, 4)), malformed + ": 4 bytes are no list of counters"},
 		},
 		"STATS_GET": {
@@ -266,6 +272,15 @@ func TestDecode(t *testing.T) {
 			{join([]byte{0, 21, 0, 0}, text(1, "eth0"), nested(13)), ""},
 			{[]byte{0, 22, 0, 0}, malformed},
 			{pfcReply(make([]byte, 135)), malformed + ": 135 bytes, fewer than the 136 of a struct ieee_pfc"},
+		},
+		"LINKSTATE_GET": {
+			{linkReply(), ""},
+			{linkReply(number(7, 3)), "link_down_events 3 "},
+			{linkReply(attribute(5, 4), number(7, 1<<32-1)), "link_down_reason 4 link_down_events 4294967295 "},
+			{linkReply(attribute(5, 0), attribute(6, 1)), "link_down_reason 0 link_down_detail 1 "},
+			{linkReply(attribute(5, 0, 1)), malformed},
+			{linkReply(wide(7, 1)), malformed},
+			{pauseReply(), malformed},
 		},
 	} {
 		i := slices.IndexFunc(questions(), func(q question) bool { return q.name == name })
@@ -346,6 +361,7 @@ func TestRequests(t *testing.T) {
 		data []byte
 	}{
 		{16, join([]byte{3, 1, 0, 0}, text(2, "ethtool"))},
+		{fakeFamily, join([]byte{6, 1, 0, 0}, nested(1, name, number(3, 4)))},
 		{fakeFamily, join([]byte{21, 1, 0, 0}, nested(1, name, number(3, 4)))},
 		{fakeFamily, join([]byte{29, 1, 0, 0}, nested(1, name, number(3, 4)))},
 		{
@@ -359,12 +375,12 @@ func TestRequests(t *testing.T) {
 			t.Errorf("%d: sent %+v, want %+v", i, m, want)
 		}
 	}
-	if len(h.sent) != 5 {
+	if len(h.sent) != 6 {
 		t.Errorf("sent %d", len(h.sent))
 	}
 	for _, bad := range []string{"", "sixteen__letters"} {
 		got, err := h.reader().Counters(t.Context(), bad, nil)
-		if got != nil || !errors.Is(err, syscall.EINVAL) || len(h.sent) != 5 {
+		if got != nil || !errors.Is(err, syscall.EINVAL) || len(h.sent) != 6 {
 			t.Errorf("%q: %v, %v", bad, got, err)
 		}
 	}
@@ -380,7 +396,7 @@ func TestEnds(t *testing.T) {
 			defer cancel()
 			got, err := h.reader().Counters(ctx, "eth0", nil)
 			want := 1
-			if q.name == "PAUSE_GET" || q.name == "family" {
+			if q.name == "LINKSTATE_GET" || q.name == "PAUSE_GET" || q.name == "family" {
 				want = 0
 			}
 			if len(got) != want || !errors.Is(err, context.DeadlineExceeded) || h.open != 0 {
@@ -408,8 +424,9 @@ func TestKernel(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	f.Add(uint8(0), pauseReply(wide(2, 11), wide(3, notSet)))
-	f.Add(uint8(4), familyReply(fakeFamily))
+	f.Add(uint8(len(questions())), familyReply(fakeFamily))
 	replies := recorded(f)
+	replies["LINKSTATE_GET"] = reply{data: linkReply(attribute(5, 0), attribute(6, 1), number(7, 3))}
 	for i, q := range questions() {
 		f.Add(uint8(i), replies[q.name].data)
 	}

@@ -15,6 +15,7 @@ import (
 // The numbers of <linux/ethtool_netlink.h>, <linux/genetlink.h> and <linux/dcbnl.h> that
 // golang.org/x/sys/unix does not have. They are the kernel's interface and never change.
 const (
+	commandLink       = 6 // LINKSTATE_GET, and its reply
 	commandPause      = 21
 	commandPauseReply = 22
 	commandFEC        = 29
@@ -22,18 +23,24 @@ const (
 	commandStats      = 32
 	commandStatsReply = 33
 
-	attrRequestHeader = 1 // of PAUSE_GET and FEC_GET
+	attrRequestHeader = 1 // of LINKSTATE_GET, PAUSE_GET and FEC_GET
 	attrHeaderName    = 2
 	attrHeaderFlags   = 3
 	flagStats         = 1 << 2
 
+	attrLinkExtState    = 5
+	attrLinkExtSubstate = 6
+	attrLinkDownCount   = 7
+
 	attrPauseStats = 5
 	attrPauseTx    = 2
 	attrPauseRx    = 3
+	attrPauseStorm = 4 // tx_pause_storm_events, in Linux from 7.0
 
 	attrFECStats         = 5
 	attrFECCorrected     = 2
 	attrFECUncorrectable = 3
+	attrFECCorrectedBits = 4
 
 	attrStatsHeader = 2
 	attrStatsGroups = 3
@@ -77,6 +84,7 @@ type question struct {
 
 func questions() []question {
 	return []question{
+		{"LINKSTATE_GET", unix.NETLINK_GENERIC, [2]byte{commandLink, genericVersion}, []byte{commandLink}, askWithStats, readLink},
 		{"PAUSE_GET", unix.NETLINK_GENERIC, [2]byte{commandPause, genericVersion}, []byte{commandPauseReply}, askWithStats, readPause},
 		{"FEC_GET", unix.NETLINK_GENERIC, [2]byte{commandFEC, genericVersion}, []byte{commandFECReply}, askWithStats, readFEC},
 		{"STATS_GET", unix.NETLINK_GENERIC, [2]byte{commandStats, genericVersion}, []byte{commandStatsReply}, askPHY, readPHY},
@@ -176,6 +184,19 @@ func decodeFamily(m netlink.Message) (number uint16, err error) {
 	return number, nil
 }
 
+// readLink reads why a link is down as if those were counters, too: the numbers are of enum
+// ethtool_link_ext_state and of the enum for each of its values.
+func readLink(ad *netlink.AttributeDecoder, add func(string, uint64)) {
+	switch ad.Type() {
+	case attrLinkExtState:
+		add(state.LinkDownReason, uint64(ad.Uint8()))
+	case attrLinkExtSubstate:
+		add(state.LinkDownDetail, uint64(ad.Uint8()))
+	case attrLinkDownCount:
+		add("link_down_events", uint64(ad.Uint32()))
+	}
+}
+
 func readPause(ad *netlink.AttributeDecoder, add func(string, uint64)) {
 	within(ad, attrPauseStats, func(ad *netlink.AttributeDecoder) {
 		switch ad.Type() {
@@ -183,6 +204,8 @@ func readPause(ad *netlink.AttributeDecoder, add func(string, uint64)) {
 			add("tx_pause_frames", ad.Uint64())
 		case attrPauseRx:
 			add("rx_pause_frames", ad.Uint64())
+		case attrPauseStorm:
+			add("tx_pause_storm_events", ad.Uint64())
 		}
 	})
 }
@@ -197,6 +220,8 @@ func readFEC(ad *netlink.AttributeDecoder, add func(string, uint64)) {
 			name = "fec_corrected_blocks"
 		case attrFECUncorrectable:
 			name = "fec_uncorrectable_blocks"
+		case attrFECCorrectedBits:
+			name = "fec_corrected_bits"
 		default:
 			return
 		}

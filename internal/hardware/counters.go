@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -51,16 +52,76 @@ func (d *device) statistics(port int) []state.Counter {
 	return valid(found, state.GroupHardware)
 }
 
+// ethtool returns the counters of a port's network device. A bond has none, so they are the sums of
+// its members. A counter that one of them lacks is absent.
 func (d *device) ethtool(p *state.HardwarePort) []state.Counter {
 	if d.Ethtool == nil || p.Ifindex == 0 || d.skips(Group{Port: p.Number, Group: state.GroupEthtool}) {
 		return nil
 	}
-	if d.begin("ethtool statistics of "+p.Netdev) != nil {
+	if p.Bond == "" || p.Bond != p.Netdev {
+		return withoutReason(p, d.askEthtool(p.Netdev))
+	}
+	p.Members = d.members(p.Bond)
+	var sums []state.Counter
+	for i, member := range p.Members {
+		found := withoutReason(nil, d.askEthtool(member))
+		if i == 0 {
+			sums = found
+			continue
+		}
+		values := make(map[string]uint64)
+		for _, c := range found {
+			values[c.Name] = c.Value
+		}
+		sums = slices.DeleteFunc(sums, func(c state.Counter) bool {
+			value, ok := values[c.Name]
+			return !ok || value > math.MaxUint64-c.Value
+		})
+		for i := range sums {
+			sums[i].Value += values[sums[i].Name]
+		}
+	}
+	return sums
+}
+
+// withoutReason returns the counters without why a link is down, which it stores in p, if not nil.
+func withoutReason(p *state.HardwarePort, all []state.Counter) []state.Counter {
+	return slices.DeleteFunc(all, func(c state.Counter) bool {
+		isReason, n := c.Name == state.LinkDownReason, int(c.Value)
+		if !isReason && c.Name != state.LinkDownDetail {
+			return false
+		}
+		switch {
+		case p == nil:
+		case isReason:
+			p.LinkDownReason = &n
+		default:
+			p.LinkDownDetail = &n
+		}
+		return true
+	})
+}
+
+func (d *device) askEthtool(netdev string) []state.Counter {
+	if d.begin("ethtool statistics of "+netdev) != nil {
 		return nil
 	}
 	defer d.end()
-	found, _ := d.Ethtool.Counters(d.ctx, p.Netdev, counters.OfNetdev(d.table)) // Most drivers have only some of them.
+	found, _ := d.Ethtool.Counters(d.ctx, netdev, counters.OfNetdev(d.table)) // Most drivers have only some of them.
 	return valid(found, state.GroupEthtool)
+}
+
+// members returns the members of a bond that belong to the adapter.
+func (d *device) members(bond string) (members []string) {
+	net := filepath.Join(d.Sysfs, "class/net")
+	names, _ := d.list(filepath.Join(net, bond), maxEntries)
+	for _, name := range names {
+		member, ok := strings.CutPrefix(name, "lower_")
+		if ok && isNetdev(member) && (d.function == "" || d.ownNetdev(filepath.Join(net, member))) {
+			members = append(members, member)
+		}
+	}
+	return members
 }
 
 // valid returns the counters whose names can be shown, each name once, as counters of a group.

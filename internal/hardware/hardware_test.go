@@ -671,6 +671,105 @@ func TestCountersOfTheFunction(t *testing.T) {
 	}
 }
 
+// TestLinkDown verifies that a port has the reason why its link is down, which is no counter.
+func TestLinkDown(t *testing.T) {
+	for _, c := range []struct {
+		name, lines, want string
+		reason, detail    *int
+	}{
+		{"up", "link_down_events: 3", "link_down_events=3", nil, nil},
+		{"no cable", "link_down_events: 3\nlink_down_reason: 4", "link_down_events=3", new(4), nil},
+		{"autonegotiation", "link_down_reason: 0\nlink_down_detail: 1", "", new(0), new(1)},
+	} {
+		root := small(t, "@ ethtool/eth0/netlink\n"+c.lines)
+		o := options(root, "mlx5_0")
+		o.Ethtool = hardwaretest.Ethtool(t, root)
+		p := portOf(t, hardware.Read(t.Context(), o))
+		same(t, strings.TrimSpace("counters/a=1 hw_counters/b=2 "+strings.ReplaceAll(c.want, "link", "ethtool/link")), counted(p.Counters), c.name)
+		same(t, c.reason, p.LinkDownReason, c.name)
+		same(t, c.detail, p.LinkDownDetail, c.name)
+	}
+}
+
+// TestStatisticsOfDriver verifies that only drivers with such counters in their table are asked for
+// their statistics.
+func TestStatisticsOfDriver(t *testing.T) {
+	root := small(t, "@ ethtool/eth0/driver\nrx_prio3_pause: 5\nrx0_packets: 6\npfc_pri3_rx_duration_us: 7")
+	for driver, want := range map[string]string{
+		"mlx5": " ethtool/rx_prio3_pause=5", "bnxt_re": " ethtool/pfc_pri3_rx_duration_us=7", "irdma": "", "": "",
+	} {
+		o := options(root, "mlx5_0")
+		o.Driver, o.Ethtool = driver, hardwaretest.Ethtool(t, root)
+		same(t, "counters/a=1 hw_counters/b=2"+want, counted(portOf(t, hardware.Read(t.Context(), o)).Counters), driver)
+	}
+}
+
+// TestBondCounters verifies that the counters of a bond's members are summed, if they belong to the
+// adapter.
+func TestBondCounters(t *testing.T) {
+	const bond = adapter + `@ sys/class/infiniband/mlx5_0/ports/1
+gid_attrs/ndevs/0: bond0
+@ sys/class/net
+bond0/ifindex: 9
+bond0/bonding/mode: 802.3ad 4
+bond0/lower_eth0 -> ../eth0
+eth0/device -> ../../../devices/pci0000:00/0000:00:01.0/0000:3b:00.0
+@ sys/class/net/eth1
+device -> ../../../devices/pci0000:00/0000:00:01.0/0000:3b:00.1
+@ sys/class/net/eth9
+device -> ../../../devices/pci0000:00/0000:00:02.0/0000:5e:00.0
+@ sys/devices/pci0000:00
+0000:00:01.0/0000:3b:00.1/class: 0x020700
+0000:00:02.0/0000:5e:00.0/class: 0x020700
+@ ethtool
+bond0/netlink/tx_pause_frames: 1000
+eth0/netlink/tx_pause_frames: 1
+eth0/netlink/fec_corrected_blocks: 4
+eth0/netlink/link_down_reason: 4
+eth0/driver/rx_prio3_pause: 2
+eth1/netlink/tx_pause_frames: 10
+eth1/netlink/link_down_reason: 4
+eth1/driver/rx_prio3_pause: 20
+eth9/netlink/tx_pause_frames: 100
+`
+	const two = bond + "@ sys/class/net/bond0\nlower_eth1 -> ../eth1\n"
+	for _, c := range []struct {
+		name, lines, want string
+		members           []string
+		reason            *int // of one member it would not say which
+	}{
+		{"one member", bond, "rx_prio3_pause=2 tx_pause_frames=1 fec_corrected_blocks=4", []string{"eth0"}, nil},
+		{"two, of which one counts no FEC", two, "rx_prio3_pause=22 tx_pause_frames=11", []string{"eth0", "eth1"}, nil},
+		{
+			"one of another adapter", two + "lower_eth9 -> ../eth9\n", "rx_prio3_pause=22 tx_pause_frames=11",
+			[]string{"eth0", "eth1"},
+			nil,
+		},
+		{"one that says nothing", two + "@ ethtool\neth1/\n", "", []string{"eth0", "eth1"}, nil},
+		{
+			"one that cannot read a counter", two + "@ ethtool/eth1\ndriver/rx_prio3_pause: 0xffffffffffffffff\n",
+			"tx_pause_frames=11",
+			[]string{"eth0", "eth1"},
+			nil,
+		},
+		{"no member", two + "@ sys/class/net\nbond0/\nbond0/ifindex: 9\nbond0/bonding/mode: 802.3ad 4\n", "", nil, nil},
+		{
+			"a member of its own", two + port + "gid_attrs/ndevs/0: eth0\n@ sys/class/net\neth0/master -> ../bond0\neth0/ifindex: 3\n",
+			"rx_prio3_pause=2 tx_pause_frames=1 fec_corrected_blocks=4", nil, new(4),
+		},
+	} {
+		root := small(t, c.lines)
+		o := options(root, "mlx5_0")
+		o.Driver, o.Ethtool = "mlx5", hardwaretest.Ethtool(t, root)
+		p := portOf(t, hardware.Read(t.Context(), o))
+		_, got, _ := strings.Cut(counted(p.Counters), "hw_counters/b=2")
+		same(t, c.want, strings.TrimSpace(strings.ReplaceAll(got, "ethtool/", "")), c.name)
+		same(t, c.members, p.Members, c.name)
+		same(t, "bond0", p.Bond, c.name)
+		same(t, c.reason, p.LinkDownReason, c.name)
+	}
+}
+
 func TestWithout(t *testing.T) {
 	root := hardwaretest.Tree(t, "connectx-7")
 	o := options(root, "mlx5_0")

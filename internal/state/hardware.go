@@ -91,11 +91,18 @@ type HardwarePort struct {
 	// Netdev is the port's network device, and Bond the bond that it is part of.
 	Netdev string `json:"netdev,omitempty" wire:"name"`
 	Bond   string `json:"bond,omitempty" wire:"name"`
+	// Members are the network devices of the adapter in the bond that Netdev is. The counters of
+	// ethtool are their sum.
+	Members []string `json:"members,omitempty" wire:"name"`
 	// Ifindex is the number of Netdev in the exporter's network namespace.
 	Ifindex int `json:"ifindex,omitempty"`
 	MTU     int `json:"mtu_bytes,omitempty"`
 	// CarrierChanges counts changes of the network device's carrier.
 	CarrierChanges *uint64 `json:"carrier_changes,omitempty"`
+	// LinkDownReason and LinkDownDetail are why the link is down, as numbers of enum
+	// ethtool_link_ext_state and of the enum for each of its values. Zero is one of them.
+	LinkDownReason *int `json:"link_down_reason_id,omitempty"`
+	LinkDownDetail *int `json:"link_down_detail_id,omitempty"`
 	// GIDs are the port's addresses that are not zero.
 	GIDs []GID `json:"gids,omitempty" wire:"max=256"`
 	// RoCEv2IPv4 is the index of the first RoCE v2 GID that is an IPv4 address, for
@@ -146,6 +153,12 @@ type Counter struct {
 	Name  string       `json:"name" wire:"name,key"`
 	Value uint64       `json:"value"`
 }
+
+// Names of values of [GroupEthtool] that are no counters: see [HardwarePort].LinkDownReason.
+const (
+	LinkDownReason = "link_down_reason"
+	LinkDownDetail = "link_down_detail"
+)
 
 // RefusedCounters is a group of counters that could not be read.
 type RefusedCounters struct {

@@ -281,7 +281,12 @@ func (s *Supervisor) drops(known []state.CounterDrop, before, now *state.Hardwar
 		name  string
 	}
 	values := make(map[counter]uint64)
-	each(before, func(port int, c state.Counter) { values[counter{port, c.Group, c.Name}] = c.Value })
+	each(before, func(port int, c state.Counter) {
+		// A sum over other members of a bond is another counter.
+		if c.Group != state.GroupEthtool || slices.Equal(members(before, port), members(now, port)) {
+			values[counter{port, c.Group, c.Name}] = c.Value
+		}
+	})
 	after := slices.Clone(known)
 	each(now, func(port int, c state.Counter) {
 		was, width := values[counter{port, c.Group, c.Name}], 64
@@ -310,6 +315,14 @@ func (s *Supervisor) drops(known []state.CounterDrop, before, now *state.Hardwar
 		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Group, b.Group), strings.Compare(a.Name, b.Name))
 	})
 	return after
+}
+
+func members(h *state.Hardware, port int) []string {
+	i := slices.IndexFunc(h.Ports, func(p state.HardwarePort) bool { return p.Number == port })
+	if i < 0 {
+		return nil
+	}
+	return h.Ports[i].Members
 }
 
 // each calls f with each counter of a device.

@@ -316,6 +316,34 @@ func TestHardwareDrops(t *testing.T) {
 	}
 }
 
+// TestHardwareDropsOfBonds verifies that a sum over other members of a bond is no counter that was
+// reset.
+func TestHardwareDropsOfBonds(t *testing.T) {
+	t.Parallel()
+	s := &Supervisor{}
+	reading := func(value uint64, members ...string) *state.Hardware {
+		c := []state.Counter{{Group: state.GroupEthtool, Name: "x", Value: value}, {Group: state.GroupHardware, Name: "y", Value: value}}
+		return &state.Hardware{Ports: []state.HardwarePort{{Number: 1, Members: members, Counters: c}}}
+	}
+	for _, tc := range []struct {
+		before, now *state.Hardware
+		want        string
+	}{
+		{reading(9, "eth0", "eth1"), reading(5, "eth0", "eth1"), "xy"},
+		{reading(9, "eth0", "eth1"), reading(5, "eth0"), "y"},
+		{reading(9, "eth0"), reading(5), "y"},
+		{reading(9), reading(5), "xy"},
+	} {
+		got := ""
+		for _, d := range s.drops(nil, tc.before, tc.now) {
+			got += d.Name
+		}
+		if got != tc.want {
+			t.Errorf("%v, then %v: %q dropped, want %q", tc.before.Ports[0].Members, tc.now.Ports[0].Members, got, tc.want)
+		}
+	}
+}
+
 // TestVanishedIsForgotten verifies that a device that vanishes during a reading and an inventory is
 // forgotten once, after which nothing of it is observed, and that another of its name starts without
 // leak candidates.

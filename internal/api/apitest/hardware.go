@@ -29,7 +29,7 @@ func hardware(name string, vectors int) *state.HardwareState {
 			{Group: state.GroupPort, Name: "port_rcv_packets", Value: 1 << 30},
 			{Group: state.GroupPort, Name: "port_xmit_packets", Value: 1 << 31},
 			{Group: state.GroupPort, Name: "port_xmit_discards", Value: 0},
-			{Group: state.GroupPort, Name: "link_downed", Value: 1},
+			{Group: state.GroupEthtool, Name: "link_down_events", Value: 1},
 			{Group: state.GroupPort, Name: "symbol_error", Value: 12},
 			{Group: state.GroupHardware, Name: "np_cnp_sent", Value: 4711},
 			{Group: state.GroupHardware, Name: "rp_cnp_handled", Value: 815},

@@ -45,8 +45,14 @@ type Row struct {
 	// counts. With Sum they are terms of a sum, and all must exist.
 	Metric string
 	Sum    bool
-	// Factor converts to the unit of the metric.
-	Factor uint64
+	// Factor converts to the unit of the metric, and then Divisor, if it is not zero.
+	Factor  uint64
+	Divisor uint64
+	// Label is the value of the metric's label, if that is not the priority.
+	Label string
+	// LinkLayer is Ethernet if it feeds the metric for those ports only, and InfiniBand if it
+	// feeds it for all others. Empty means that it does for each port.
+	LinkLayer string
 	// Width is its size in bits. Narrow is the size on devices without the wider form. Zero
 	// means that there are none.
 	Width  int
@@ -67,7 +73,7 @@ type Row struct {
 // A Value is the value of a metric of one port.
 type Value struct {
 	Metric string
-	Value  uint64
+	Value  float64
 	// Counter is the name of its counter. The names of the terms of a sum are joined by +.
 	Counter string
 	// Label is the value of the metric's further label, such as the Ethernet priority.
@@ -127,6 +133,9 @@ func Values(h *state.Hardware, p *state.HardwarePort) []Value {
 		if set != nil && r.Group == state.GroupPort && !slices.Contains(set, r.Name) {
 			continue
 		}
+		if r.LinkLayer != "" && (r.LinkLayer == "Ethernet") != (p.LinkLayer == "Ethernet") {
+			continue
+		}
 		if c, _ := find(r.Group, r.Name, counters); vf && r.VFUncounted && c.Value == 0 {
 			continue
 		}
@@ -138,7 +147,11 @@ func Values(h *state.Hardware, p *state.HardwarePort) []Value {
 		switch {
 		case len(feeds) == 0:
 		case m.Label == LabelPriority:
-			values = append(values, priorities(feeds[0], counters)...)
+			values = appendPriorities(values, feeds[0], counters)
+		case m.Label != "":
+			for _, r := range feeds {
+				values = appendSum(values, []*Row{r}, counters)
+			}
 		case feeds[0].Sum:
 			values = appendSum(values, feeds, counters)
 		default:
@@ -155,30 +168,30 @@ func Values(h *state.Hardware, p *state.HardwarePort) []Value {
 
 // appendSum appends the sum of all rows, if each exists and has a value.
 func appendSum(values []Value, rows []*Row, counters []state.Counter) []Value {
-	v := Value{Metric: rows[0].Metric}
+	v := Value{Metric: rows[0].Metric, Label: rows[0].Label}
+	total := uint64(0)
 	for i, r := range rows {
 		c, ok := find(r.Group, r.Name, counters)
 		high, low := bits.Mul64(c.Value, r.Factor)
-		sum, carry := bits.Add64(v.Value, low, 0)
+		sum, carry := bits.Add64(total, low, 0)
 		if !ok || r.full(c.Value) || high != 0 || carry != 0 {
 			return values
 		}
-		v.Value = sum
+		total = sum
 		if i > 0 {
 			v.Counter += "+"
 		}
 		v.Counter += c.Name
 	}
+	v.Value = float64(total) / float64(max(rows[0].Divisor, 1))
 	return append(values, v)
 }
 
-func priorities(r *Row, counters []state.Counter) []Value {
-	var values []Value
+func appendPriorities(values []Value, r *Row, counters []state.Counter) []Value {
 	for priority := '0'; priority <= '7'; priority++ {
-		name := strings.Replace(r.Name, "N", string(priority), 1)
-		if c, ok := find(r.Group, name, counters); ok && !r.full(c.Value) {
-			values = append(values, Value{r.Metric, c.Value, c.Name, string(priority)})
-		}
+		row := *r
+		row.Label, row.Name = string(priority), strings.Replace(r.Name, "N", string(priority), 1)
+		values = appendSum(values, []*Row{&row}, counters)
 	}
 	return values
 }
@@ -276,14 +289,16 @@ func OfNetdev(table string) func(name string) bool {
 }
 
 // rowsOf returns the rows that apply to a device with a table: its own, then those for every
-// device. The latter feed no metric that the driver's own rows feed, and none if the driver has
-// another row for the same counter.
+// device. The latter feed no metric that the driver's own rows feed for the same ports, and none if
+// the driver has another row for the same counter.
 func rowsOf(table string) []Row {
 	own, rows := tableNamed(table).Rows, common().Rows
 	for i := range rows {
 		r := &rows[i]
 		for j := range own {
-			if o := &own[j]; o.Metric == r.Metric || o.Group == r.Group && o.Name == r.Name {
+			o := &own[j]
+			feeds := o.Metric == r.Metric && (o.LinkLayer == "" || o.LinkLayer == r.LinkLayer)
+			if feeds || o.Group == r.Group && o.Name == r.Name {
 				r.Metric = ""
 				break
 			}

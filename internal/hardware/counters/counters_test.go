@@ -44,10 +44,29 @@ func TestValues(t *testing.T) {
 		"ConnectX in Ethernet": {
 			"mlx5",
 			`ethtool/tx_pause_frames=16 ethtool/rx_pause_frames=17 ethtool/fec_corrected_blocks=18
-			ethtool/fec_uncorrectable_blocks=19 ethtool/symbol_errors_during_carrier=20 ethtool/pfc_requests_prio3=21
-			ethtool/pfc_indications_prio0=22 ethtool/pfc_requests_prio8=23`,
-			`carrier_symbol_errors=20 fec_corrected_blocks=18 fec_uncorrectable_blocks=19 pause_frames_received=17
-			pause_frames_sent=16 pfc_frames_received:0=22 pfc_frames_sent:3=21`,
+			ethtool/fec_uncorrectable_blocks=19 ethtool/symbol_errors_during_carrier=20 ethtool/tx_prio3_pause=21
+			ethtool/rx_prio0_pause=22 ethtool/tx_prio8_pause=23 ethtool/rx_prio3_pause_duration=1500000
+			ethtool/tx_prio3_pause_duration=1 ethtool/rx_prio3_pause_transition=24 ethtool/tx_pause_storm_error_events=25
+			ethtool/rx_discards_phy=26 ethtool/tx_discards_phy=27 ethtool/rx_prio3_discards=28
+			ethtool/outbound_pci_stalled_rd_events=29 ethtool/outbound_pci_stalled_wr_events=30
+			ethtool/fec_corrected_bits=31`,
+			`carrier_symbol_errors=20 fec_corrected_bits=31 fec_corrected_blocks=18 fec_uncorrectable_blocks=19
+			pause_frames_received=17 pause_frames_sent=16 pause_storms=25 pci_stalled_seconds:read=29
+			pci_stalled_seconds:write=30 pfc_frames_received:0=22 pfc_frames_sent:3=21 pfc_paused_seconds:3=1.5
+			pfc_pausing_seconds:3=0.000001 pfc_transitions:3=24 physical_receive_discards=26
+			physical_transmit_discards=27 priority_discards:3=28`,
+		},
+		// Over netlink, they are global pause, or from a cache that is not refreshed.
+		"ConnectX without PFC in its statistics": {
+			"mlx5", "ethtool/pfc_requests_prio3=21 ethtool/pfc_indications_prio0=22 ethtool/rx_global_pause=23", "",
+		},
+		"storms of all priorities": {
+			"mlx5", "ethtool/tx_pause_storm_error_events=0 ethtool/tx_pause_storm_events=3", "pause_storms=3",
+		},
+		"bnxt_re in Ethernet": {
+			"bnxt_re", `ethtool/pfc_requests_prio3=21 ethtool/pfc_indications_prio0=22 ethtool/pfc_pri3_rx_duration_us=2000000
+			ethtool/pfc_pri3_tx_duration_us=500000 ethtool/pfc_pri3_rx_transitions=9`,
+			"pfc_frames_received:0=22 pfc_frames_sent:3=21 pfc_paused_seconds:3=2 pfc_pausing_seconds:3=0.5",
 		},
 		// As leptonai/gpud has them in the tree of an H100 host.
 		"a ConnectX-7 with counters at their end": {
@@ -117,7 +136,7 @@ func TestValues(t *testing.T) {
 			if v.Label != "" {
 				metric += ":" + v.Label
 			}
-			got = append(got, fmt.Sprintf("%s=%d", metric, v.Value))
+			got = append(got, metric+"="+strconv.FormatFloat(v.Value, 'f', -1, 64))
 		}
 		slices.Sort(got)
 		if want := strings.Fields(c.want); !slices.Equal(got, want) {
@@ -161,7 +180,7 @@ func TestSaturated(t *testing.T) {
 		{"mlx5", "counters/port_rcv_data=4611686018427387904", false, false}, // more bytes than fit
 		{"mlx5", "hw_counters/out_of_sequence" + all32, false, true},         // it wraps
 		{"rxe", "hw_counters/sent_pkts" + all64, true, false},                // unreadable
-		{"mlx5", "ethtool/pfc_requests_prio1" + all64, true, false},
+		{"mlx5", "ethtool/tx_prio1_pause" + all64, true, false},
 		{"bnxt_re", "hw_counters/new" + all32, false, false},
 		{"bnxt_re", "hw_counters/new" + all64, true, false},
 		{"bnxt_re", "hw_counters/db_fifo_register" + all64, false, false}, // a level
@@ -189,6 +208,9 @@ func TestWidth(t *testing.T) {
 		{"ocrdma", state.GroupPort, "port_rcv_data", 32},
 		{"bnxt_re", state.GroupPort, "port_rcv_errors", 16},
 		{"mlx5", state.GroupEthtool, "pfc_requests_prio7", 64},
+		{"mlx5", state.GroupEthtool, "rx_prio7_pause_duration", 64},
+		{"mlx5", state.GroupEthtool, "link_down_events_phy", 32},
+		{"mlx5", state.GroupEthtool, "outbound_pci_stalled_rd", 0},
 		// They stay at all ones.
 		{"mlx5", state.GroupPort, "link_downed", 64},
 		{"", state.GroupPort, "symbol_error", 64},
@@ -216,6 +238,67 @@ func TestTableOf(t *testing.T) {
 	} {
 		if got := counters.TableOf(driver); got != want {
 			t.Errorf("%q: got %q, want %q", driver, got, want)
+		}
+	}
+}
+
+// TestLinkLayers verifies that the link downs of a port have one source, by its link layer.
+func TestLinkLayers(t *testing.T) {
+	const all = "counters/link_downed=1 hw_counters/link_downed=2 ethtool/link_down_events=3 ethtool/link_down_events_phy=4"
+	for _, c := range []struct{ table, layer, counters, want string }{
+		{"mlx5", "Ethernet", all, "link_down_events=3"},
+		{"mlx5", "Ethernet", "counters/link_downed=1 ethtool/link_down_events_phy=4", "link_down_events_phy=4"},
+		{"mlx5", "Ethernet", "counters/link_downed=1", ""},
+		{"mlx5", "InfiniBand", all, "link_downed=1"},
+		{"mlx5", "InfiniBand", "ethtool/link_down_events=3 ethtool/link_down_events_phy=4", ""},
+		{"bnxt_re", "Ethernet", all, "link_down_events=3"},
+		{"", "Ethernet", all, "link_down_events=3"},
+		{"", "InfiniBand", all, "link_downed=1"},
+		{"", "", all, "link_downed=1"},
+		{"rxe", "Ethernet", all, "link_downed=2"},
+	} {
+		var counted []state.Counter
+		for word := range strings.FieldsSeq(c.counters) {
+			counted = append(counted, counter(t, word))
+		}
+		got := ""
+		for _, v := range values(c.table, "", c.layer, counted...) {
+			if v.Metric == "rdma_port_link_downed_total" {
+				got = fmt.Sprintf("%s=%.0f", v.Counter, v.Value)
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s, %s, %s: got %q, want %q", c.table, c.layer, c.counters, got, c.want)
+		}
+	}
+}
+
+// TestOfNetdev verifies which statistics of a driver are read.
+func TestOfNetdev(t *testing.T) {
+	for _, c := range []struct {
+		table, name string
+		want        bool
+	}{
+		{"mlx5", "rx_prio0_pause", true},
+		{"mlx5", "rx_prio7_pause_duration", true},
+		{"mlx5", "rx_prio8_pause", false},
+		{"mlx5", "rx_prio33_pause", false},
+		{"mlx5", "rx_prio_pause", false},
+		{"mlx5", "rx_prioN_pause", false},
+		{"mlx5", "rx_global_pause", false},
+		{"mlx5", "rx_discards_phy", true},
+		{"mlx5", "rx0_packets", false},
+		{"mlx5", "", false},
+		{"bnxt_re", "pfc_pri3_rx_duration_us", true},
+		{"bnxt_re", "rx_bytes", false},
+	} {
+		if got := counters.OfNetdev(c.table)(c.name); got != c.want {
+			t.Errorf("%s, %q: got %v", c.table, c.name, got)
+		}
+	}
+	for _, table := range []string{"", "irdma", "mlx4", "rxe", "nothing"} {
+		if counters.OfNetdev(table) != nil {
+			t.Errorf("the network devices of %q are asked", table)
 		}
 	}
 }

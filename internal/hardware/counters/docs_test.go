@@ -145,6 +145,18 @@ func metric(r counters.Row) string {
 	if r.Factor != 1 {
 		text += fmt.Sprintf(" × %d", r.Factor)
 	}
+	if r.Divisor > 1 {
+		text += fmt.Sprintf(" ÷ %d", r.Divisor)
+	}
+	if r.Label != "" {
+		text += ", " + r.Label
+	}
+	switch r.LinkLayer {
+	case "Ethernet":
+		text += ", on Ethernet"
+	case "InfiniBand":
+		text += ", not on Ethernet"
+	}
 	if r.Sum {
 		text += ", sum"
 	}
@@ -256,10 +268,14 @@ func TestTables(t *testing.T) {
 			if !ok || (m.Label == counters.LabelPriority) != (r.Group == state.GroupEthtool && strings.Contains(r.Name, "N")) {
 				t.Errorf("%s feeds %s, which is not as that", id, r.Metric)
 			}
-			if g, ok := groups[r.Metric]; ok && (g != r.Group || sums[r.Metric] != r.Sum) {
+			of := r.Metric + r.LinkLayer
+			if g, ok := groups[of]; ok && (g != r.Group || sums[of] != r.Sum) {
 				t.Errorf("%s: %s has another source, too", id, r.Metric)
 			}
-			groups[r.Metric], sums[r.Metric] = r.Group, r.Sum
+			groups[of], sums[of] = r.Group, r.Sum
+			if (m.Label != "" && m.Label != counters.LabelPriority) != (r.Label != "") || r.LinkLayer != "" && r.LinkLayer != "Ethernet" && r.LinkLayer != "InfiniBand" {
+				t.Errorf("%s: the label %q, the link layer %q", id, r.Label, r.LinkLayer)
+			}
 			if i > 0 && r.Sum && table.Rows[i-1].Metric != r.Metric && slices.ContainsFunc(table.Rows[:i], func(o counters.Row) bool { return o.Metric == r.Metric }) {
 				t.Errorf("%s is apart from the other terms of the sum", id)
 			}
@@ -269,7 +285,7 @@ func TestTables(t *testing.T) {
 
 // TestMetrics makes sure that the metrics are as Prometheus would have them.
 func TestMetrics(t *testing.T) {
-	units := []string{"bytes", "packets", "errors", "ticks", "timeouts", "recoveries", "events", "frames", "blocks", "requests", "retransmissions"}
+	units := []string{"bytes", "packets", "errors", "ticks", "timeouts", "recoveries", "events", "frames", "blocks", "bits", "seconds", "storms", "transitions", "requests", "retransmissions"}
 	seen := make(map[string]bool)
 	for _, m := range counters.Metrics() {
 		if seen[m.Name] {

@@ -35,8 +35,17 @@ const (
 	bufferOverrunErrors  = "rdma_port_buffer_overrun_errors_total"
 	pauseFramesReceived  = "rdma_port_pause_frames_received_total"
 	pauseFramesSent      = "rdma_port_pause_frames_sent_total"
+	pauseStorms          = "rdma_port_pause_storms_total"
 	pfcFramesReceived    = "rdma_port_pfc_frames_received_total"
 	pfcFramesSent        = "rdma_port_pfc_frames_sent_total"
+	pfcPaused            = "rdma_port_pfc_paused_seconds_total"
+	pfcPausing           = "rdma_port_pfc_pausing_seconds_total"
+	pfcTransitions       = "rdma_port_pfc_transitions_total"
+	physicalRxDiscards   = "rdma_port_physical_receive_discards_total"
+	physicalTxDiscards   = "rdma_port_physical_transmit_discards_total"
+	priorityDiscards     = "rdma_port_priority_discards_total"
+	pciStalled           = "rdma_port_pci_stalled_seconds_total"
+	fecCorrectedBits     = "rdma_port_fec_corrected_bits_total"
 	fecCorrected         = "rdma_port_fec_corrected_blocks_total"
 	fecUncorrectable     = "rdma_port_fec_uncorrectable_blocks_total"
 )
@@ -93,8 +102,17 @@ func Metrics() []Metric {
 		rare(bufferOverrunErrors, "events", "Times that the port's input buffers overran"),
 		always(pauseFramesReceived, "frames", "Pause frames received (IEEE 802.3x), which stop or resume the port; some adapters may include those of PFC"),
 		always(pauseFramesSent, "frames", "Pause frames sent (IEEE 802.3x), which stop or resume the other side; some adapters may include those of PFC"),
+		rare(pauseStorms, "storms", "Times that the port sent pause frames for so long that the adapter stopped that"),
 		byPriority(pfcFramesReceived, "frames", "PFC frames received, which stop one priority"),
 		byPriority(pfcFramesSent, "frames", "PFC frames sent, which stop one priority of the other side"),
+		byPriority(pfcPaused, "seconds", "Time for which the port did not send a priority, because of PFC frames received"),
+		byPriority(pfcPausing, "seconds", "Time for which the port kept the other side from sending a priority, by PFC frames"),
+		byPriority(pfcTransitions, "transitions", "Times that PFC frames received let a stopped priority go on"),
+		rare(physicalRxDiscards, "packets", "Packets of all traffic of the physical port that were received and dropped for lack of buffers"),
+		rare(physicalTxDiscards, "packets", "Packets of all traffic of the physical port that were dropped instead of transmitted"),
+		byPriority(priorityDiscards, "packets", "Packets of all traffic of the physical port that were received and dropped for lack of buffers"),
+		{pciStalled, "seconds", "Seconds in which the adapter could not use the PCI bus for more than 30 % of the time, for lack of credits", LabelDirection, true},
+		rare(fecCorrectedBits, "bits", "Bits received that forward error correction repaired"),
 		always(fecCorrected, "blocks", "Blocks received that forward error correction repaired"),
 		rare(fecUncorrectable, "blocks", "Blocks received that forward error correction could not repair"),
 	}

@@ -6,6 +6,17 @@ import "slices"
 // BlueField.
 func mlx5() Table {
 	const meaning = "; NVIDIA: Understanding mlx5 Linux Counters and Status Parameters."
+	const ethernet = " in drivers/net/ethernet/mellanox/mlx5/core/en_stats.c; Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst."
+	stalled := func(name, direction, meaning string) Row {
+		r := narrow(32, net(name, pciStalled, meaning))
+		r.Label = direction
+		return r
+	}
+	percent := func(name, meaning string) Row {
+		r := netRaw(name, meaning, rawLevel)
+		r.Level = true
+		return r
+	}
 	return Table{
 		Name:  "mlx5",
 		Buses: []string{"mlx5_core", "mlx5_ib", "mlx5_core.sf"},
@@ -62,6 +73,33 @@ func mlx5() Table {
 				raw("rdma_rx_packets", 64, "RDMA packets received.", rawOptional),
 				raw("rdma_tx_bytes", 64, "RDMA bytes sent.", rawOptional),
 				raw("rdma_tx_packets", 64, "RDMA packets sent.", rawOptional),
+			),
+			read("Linux: pport_per_prio_pfc_stats_desc"+ethernet,
+				net("rx_prioN_pause", pfcFramesReceived, "PFC frames received for priority N."),
+				net("tx_prioN_pause", pfcFramesSent, "PFC frames sent for priority N."),
+				micro("rx_prioN_pause_duration", pfcPaused, "Microseconds for which priority N was not sent."),
+				micro("tx_prioN_pause_duration", pfcPausing, "Microseconds for which the other side was not to send priority N."),
+				net("rx_prioN_pause_transition", pfcTransitions, "Changes of priority N from stopped to going on, by PFC frames received."),
+			),
+			read("Linux: pport_pfc_stall_stats_desc"+ethernet,
+				net("tx_pause_storm_events", pauseStorms, "As for every device. It comes first, since the next one counts priority 0 only."),
+				net("tx_pause_storm_error_events", pauseStorms, "Times that pause frames were sent for so long that the adapter stopped that, of priority 0 only."),
+				netRaw("tx_pause_storm_warning_events", "Times that pause frames were sent for long, of priority 0 only.", rawKind),
+			),
+			read("Linux: pport_2863_stats_desc, pport_per_prio_traffic_stats_desc and pport_per_prio_cong_stats_desc"+ethernet,
+				net("rx_discards_phy", physicalRxDiscards, "Packets dropped for lack of buffers of the physical port."),
+				net("tx_discards_phy", physicalTxDiscards, "Packets dropped at transmission, because the link was down or the head of the queue too old."),
+				net("rx_prioN_discards", priorityDiscards, "Packets of priority N dropped for lack of buffers of the physical port."),
+				netRaw("rx_prioN_buf_discard", "Packets of priority N dropped because its buffer was full.", rawKind),
+				netRaw("rx_prioN_cong_discard", "Packets of priority N dropped because of congestion.", rawKind),
+			),
+			read("Linux: mlx5e_stats_grp_phy_fill_stats and pcie_perf_stats_desc"+ethernet,
+				only("Ethernet", narrow(32, net("link_down_events", linkDowned, "As for every device, and the same number as the next one."))),
+				only("Ethernet", narrow(32, net("link_down_events_phy", linkDowned, "Times that the link went down at the physical layer."))),
+				stalled("outbound_pci_stalled_rd_events", "read", "Seconds in which reads were stalled for more than 30 % of the time."),
+				stalled("outbound_pci_stalled_wr_events", "write", "Seconds in which writes were stalled for more than 30 % of the time."),
+				percent("outbound_pci_stalled_rd", "Percent of the last second in which reads were stalled."),
+				percent("outbound_pci_stalled_wr", "Percent of the last second in which writes were stalled."),
 			),
 		),
 	}

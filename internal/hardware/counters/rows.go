@@ -117,6 +117,32 @@ func net(name, metric, meaning string) Row {
 	return Row{Group: state.GroupEthtool, Name: name, Metric: metric, Factor: 1, Width: 64, Meaning: meaning}
 }
 
+// netRaw returns one that feeds no metric.
+func netRaw(name, meaning, why string) Row {
+	r := net(name, "", meaning)
+	r.Raw = why
+	return r
+}
+
+// micro returns a counter of the port's network device in microseconds, whose metric is in seconds.
+func micro(name, metric, meaning string) Row {
+	r := net(name, metric, meaning)
+	r.Divisor = 1e6
+	return r
+}
+
+// narrow gives a row another width.
+func narrow(width int, r Row) Row {
+	r.Width = width
+	return r
+}
+
+// only makes a row feed its metric for ports of one link layer, as [Row].LinkLayer.
+func only(linkLayer string, r Row) Row {
+	r.LinkLayer = linkLayer
+	return r
+}
+
 // common returns the rows for every device.
 func common() Table {
 	const linux = "Linux: the attributes of PORT_PMA_ATTR and PORT_PMA_ATTR_EXT in drivers/infiniband/core/sysfs.c, Documentation/ABI/stable/sysfs-class-infiniband; the InfiniBand specification, PortCounters and PortCountersExtended, has them stay at all ones."
@@ -141,14 +167,18 @@ func common() Table {
 				pma("port_xmit_wait", transmitWait, 32, "Ticks with data to send and none sent, for lack of credits or arbitration. The length of a tick depends on the adapter."),
 				pma("symbol_error", symbolErrors, 16, "Minor link errors on one or more lanes."),
 				pma("link_error_recovery", linkErrorRecoveries, 8, "Successful link error recoveries by port training."),
-				pma("link_downed", linkDowned, 8, "Failed link error recoveries, which took the link down."),
+				only("InfiniBand", pma("link_downed", linkDowned, 8, "Failed link error recoveries, which took the link down.")),
 				pma("local_link_integrity_errors", linkIntegrityErrors, 4, "Times that local physical errors exceeded the threshold LocalPhyErrors."),
 				pma("excessive_buffer_overrun_errors", bufferOverrunErrors, 4, "Times that input buffers overran for longer than the threshold OverrunErrors."),
 				pmaRaw("VL15_dropped", 16, "Management packets (virtual lane 15) dropped for lack of buffers.", rawKind),
 			),
 			read("Linux: struct ethtool_pause_stats in include/linux/ethtool.h.",
 				net("rx_pause_frames", pauseFramesReceived, "aPAUSEMACCtrlFramesReceived of IEEE 802.3, 30.3.4.3, as the driver counts it: ice counts XON frames, too."),
+				net("tx_pause_storm_events", pauseStorms, "Times that pause frames were sent for so long that the adapter stopped that, of all priorities; Linux from 7.0."),
 				net("tx_pause_frames", pauseFramesSent, "aPAUSEMACCtrlFramesTransmitted of IEEE 802.3, 30.3.4.2, as the driver counts it."),
+			),
+			read("Linux: struct ethtool_link_ext_stats in include/linux/ethtool.h, from 6.2.",
+				only("Ethernet", narrow(32, net("link_down_events", linkDowned, "Times that the link went down at the physical layer."))),
 			),
 			read("Linux: struct ieee_pfc in include/uapi/linux/dcbnl.h.",
 				net("pfc_indications_prioN", pfcFramesReceived, "PFC frames received for priority N."),
@@ -156,6 +186,7 @@ func common() Table {
 			),
 			read("Linux: struct ethtool_fec_stats in include/linux/ethtool.h.",
 				net("fec_corrected_blocks", fecCorrected, "aFECCorrectedBlocks of IEEE 802.3, 30.5.1.1.17, of all lanes."),
+				net("fec_corrected_bits", fecCorrectedBits, "corrected_bits, of all lanes."),
 				net("fec_uncorrectable_blocks", fecUncorrectable, "aFECUncorrectableBlocks of IEEE 802.3, 30.5.1.1.18, of all lanes."),
 			),
 			read("Linux: struct ethtool_eth_phy_stats in include/linux/ethtool.h.",

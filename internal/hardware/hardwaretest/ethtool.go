@@ -139,17 +139,29 @@ func (kernel) answer(request []byte, all map[string]uint64, e *netlink.Attribute
 		}
 	}
 	switch command := request[:2]; {
-	case command[0] == 21 && has("tx_pause_frames", "rx_pause_frames"):
+	case command[0] == 6 && has("link_down_events", "link_down_reason"):
+		for kind, name := range map[uint16]string{5: "link_down_reason", 6: "link_down_detail"} {
+			if value, ok := all[name]; ok {
+				e.Uint8(kind, uint8(value))
+			}
+		}
+		if count, ok := all["link_down_events"]; ok {
+			e.Uint32(7, uint32(count))
+		}
+		return []byte{6, 1, 0, 0}
+	case command[0] == 21 && has("tx_pause_frames", "rx_pause_frames", "tx_pause_storm_events"):
 		e.Nested(5, func(e *netlink.AttributeEncoder) error {
 			add(e, 2, "tx_pause_frames")
 			add(e, 3, "rx_pause_frames")
+			add(e, 4, "tx_pause_storm_events")
 			return nil
 		})
 		return []byte{22, 1, 0, 0}
-	case command[0] == 29 && has("fec_corrected_blocks", "fec_uncorrectable_blocks"):
+	case command[0] == 29 && has("fec_corrected_blocks", "fec_uncorrectable_blocks", "fec_corrected_bits"):
 		e.Nested(5, func(e *netlink.AttributeEncoder) error {
 			add(e, 2, "fec_corrected_blocks")
 			add(e, 3, "fec_uncorrectable_blocks")
+			add(e, 4, "fec_corrected_bits")
 			return nil
 		})
 		return []byte{30, 1, 0, 0}

@@ -135,7 +135,7 @@ func (d *host) port(of simulated.PortProfile, counters bool) state.HardwarePort 
 		return p
 	}
 	active := of.State == "active"
-	p.Counters = d.counters(active, flaps)
+	p.Counters = d.counters(of.LinkLayer, active, flaps)
 	switch {
 	case d.has("refused"):
 		p.Counters = slices.DeleteFunc(p.Counters, func(c state.Counter) bool { return c.Group == state.GroupHardware })
@@ -148,7 +148,7 @@ func (d *host) port(of simulated.PortProfile, counters bool) state.HardwarePort 
 }
 
 // counters returns the counters of a port. Soft-RoCE has only those of the driver.
-func (d *host) counters(active, flaps bool) []state.Counter {
+func (d *host) counters(linkLayer string, active, flaps bool) []state.Counter {
 	var all []state.Counter
 	add := func(group state.CounterGroup, name string, value uint64) {
 		all = append(all, state.Counter{Group: group, Name: name, Value: value})
@@ -184,6 +184,9 @@ func (d *host) counters(active, flaps bool) []state.Counter {
 		downed = uint64(d.up / flapEvery)
 	}
 	add(state.GroupPort, "link_downed", downed)
+	if linkLayer == "Ethernet" {
+		add(state.GroupEthtool, "link_down_events", downed)
+	}
 	for _, c := range []struct {
 		name      string
 		perSecond uint64
