@@ -805,14 +805,22 @@ static int register_drivers(void)
 	return 0;
 }
 
+static void release_netdev(struct paper_dev *dev)
+{
+	if (!dev->port.netdev)
+		return;
+	if (dev->vendor->give_netdev)
+		dev->vendor->give_netdev(dev->port.netdev);
+	dev_put(dev->port.netdev);
+}
+
 static void paper_remove(struct paper_dev *dev)
 {
 	list_del(&dev->entry);
 	debugfs_remove_recursive(dev->debugfs);
 	ib_unregister_device(&dev->ib);
 	kthread_stop(dev->thread);
-	if (dev->port.netdev)
-		dev_put(dev->port.netdev);
+	release_netdev(dev);
 	device_unregister(&dev->parent);
 	__free_page(dev->page);
 	bitmap_free(dev->vectors);
@@ -854,6 +862,8 @@ static int configure(struct paper_dev *dev, char *options)
 			pr_err("paper: there is no network device %s for %s\n", netdev, dev->vendor->name);
 			return -ENODEV;
 		}
+		if (dev->vendor->take_netdev)
+			dev->vendor->take_netdev(port->netdev);
 	}
 	return 0;
 }
@@ -963,8 +973,7 @@ free:
 	bitmap_free(dev->vectors);
 	if (dev->page)
 		__free_page(dev->page);
-	if (dev->port.netdev)
-		dev_put(dev->port.netdev);
+	release_netdev(dev);
 dealloc:
 	ib_dealloc_device(&dev->ib);
 	pr_err("paper: %s cannot be made: %d\n", vendor->name, err);

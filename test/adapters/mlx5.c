@@ -575,6 +575,8 @@ const struct paper_vendor paper_mlx5 = {
 		.max_msg_sz = 0x40000000,
 		.active_speed = IB_SPEED_NDR,
 	},
+	.take_netdev = paper_take_netdev,
+	.give_netdev = paper_give_netdev,
 	.query_device = query_device,
 	.alloc_ucontext = alloc_ucontext,
 	.mmap = mlx5_mmap,

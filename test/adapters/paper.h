@@ -200,6 +200,9 @@ struct paper_vendor {
 	struct ib_port_attr port;
 	const struct ib_device_ops *ops; /* what is answered otherwise than by the core; may set an op that the core has */
 
+	/* Has the network device of a port answer as its driver would, and gives it back. */
+	void (*take_netdev)(struct net_device *netdev);
+	void (*give_netdev)(struct net_device *netdev);
 	/* Takes from the ops what the driver does not have. */
 	void (*leave_out)(struct ib_device_ops *ops);
 	int (*query_device)(struct paper_dev *dev, struct ib_device_attr *attr, struct ib_udata *udata);
@@ -354,6 +357,9 @@ int paper_data_thread(void *dev);
 int paper_attach(struct ib_qp *ib, union ib_gid *gid, u16 lid);
 int paper_detach(struct ib_qp *ib, union ib_gid *gid, u16 lid);
 void paper_forget_groups(struct paper_qp *qp);
+/* ethernet.c, for mlx5 */
+void paper_take_netdev(struct net_device *netdev);
+void paper_give_netdev(struct net_device *netdev);
 /* trap.c, for the core: after it no store of the process reaches the context. */
 void paper_forget_traps(struct paper_ucontext *ctx);
 
