@@ -8,7 +8,7 @@ func mlx5() Table {
 	const meaning = "; NVIDIA: Understanding mlx5 Linux Counters and Status Parameters."
 	const ethernet = " in drivers/net/ethernet/mellanox/mlx5/core/en_stats.c; Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst."
 	stalled := func(name, direction, meaning string) Row {
-		r := narrow(32, net(name, pciStalled, meaning))
+		r := net32(name, pciStalled, meaning)
 		r.Label = direction
 		return r
 	}
@@ -94,8 +94,8 @@ func mlx5() Table {
 				netRaw("rx_prioN_cong_discard", "Packets of priority N dropped because of congestion.", rawKind),
 			),
 			read("Linux: mlx5e_stats_grp_phy_fill_stats and pcie_perf_stats_desc"+ethernet,
-				only("Ethernet", narrow(32, net("link_down_events", linkDowned, "As for every device, and the same number as the next one."))),
-				only("Ethernet", narrow(32, net("link_down_events_phy", linkDowned, "Times that the link went down at the physical layer."))),
+				only("Ethernet", net32("link_down_events", linkDowned, "As for every device, and the same number as the next one.")),
+				only("Ethernet", net32("link_down_events_phy", linkDowned, "Times that the link went down at the physical layer.")),
 				stalled("outbound_pci_stalled_rd_events", "read", "Seconds in which reads were stalled for more than 30 % of the time."),
 				stalled("outbound_pci_stalled_wr_events", "write", "Seconds in which writes were stalled for more than 30 % of the time."),
 				percent("outbound_pci_stalled_rd", "Percent of the last second in which reads were stalled."),

@@ -131,9 +131,10 @@ func micro(name, metric, meaning string) Row {
 	return r
 }
 
-// narrow gives a row another width.
-func narrow(width int, r Row) Row {
-	r.Width = width
+// net32 returns a counter of the port's network device of 32 bits.
+func net32(name, metric, meaning string) Row {
+	r := net(name, metric, meaning)
+	r.Width = 32
 	return r
 }
 
@@ -178,7 +179,7 @@ func common() Table {
 				net("tx_pause_frames", pauseFramesSent, "aPAUSEMACCtrlFramesTransmitted of IEEE 802.3, 30.3.4.2, as the driver counts it."),
 			),
 			read("Linux: struct ethtool_link_ext_stats in include/linux/ethtool.h, from 6.2.",
-				only("Ethernet", narrow(32, net("link_down_events", linkDowned, "Times that the link went down at the physical layer."))),
+				only("Ethernet", net32("link_down_events", linkDowned, "Times that the link went down at the physical layer.")),
 			),
 			read("Linux: struct ieee_pfc in include/uapi/linux/dcbnl.h.",
 				net("pfc_indications_prioN", pfcFramesReceived, "PFC frames received for priority N."),
