@@ -59,7 +59,8 @@ type Row struct {
 	Narrow int
 	// Saturates is true if it stays at all ones until it is reset. Others wrap to 0.
 	Saturates bool
-	// VFUncounted is true if virtual functions may show 0 because they do not count.
+	// VFUncounted is true if virtual functions may show 0 because they do not count. Then a 0 counts
+	// only for a function that can have virtual ones.
 	VFUncounted bool
 	// Level is true if it is a gauge or a high-water mark, not a counter.
 	Level bool
@@ -120,12 +121,12 @@ func PerFunction(table string) bool { return tableNamed(table).PerFunction }
 // its value would look like a jump.
 func Values(h *state.Hardware, p *state.HardwarePort) []Value {
 	feeds := make(map[string][]*Row)
-	rows, counters, vf := rowsOf(h.Table), p.Counters, h.Identity.Role == "vf"
+	rows, counters, role := rowsOf(h.Table), p.Counters, h.Identity.Role
 	if p.Uplink {
 		counters = slices.Concat(counters, h.Counters)
 	}
 	var set []string // of counters/, if not all are
-	if p.LinkLayer == "Ethernet" || vf {
+	if p.LinkLayer == "Ethernet" || role == "vf" {
 		set = tableNamed(h.Table).Ethernet
 	}
 	for i := range rows {
@@ -136,7 +137,8 @@ func Values(h *state.Hardware, p *state.HardwarePort) []Value {
 		if r.LinkLayer != "" && (r.LinkLayer == "Ethernet") != (p.LinkLayer == "Ethernet") {
 			continue
 		}
-		if c, _ := find(r.Group, r.Name, counters); vf && r.VFUncounted && c.Value == 0 {
+		// In a virtual machine nothing says that a function is a virtual one.
+		if c, _ := find(r.Group, r.Name, counters); role != "pf" && r.VFUncounted && c.Value == 0 {
 			continue
 		}
 		feeds[r.Metric] = append(feeds[r.Metric], r)

@@ -99,6 +99,7 @@ func TestValues(t *testing.T) {
 		"a VF of Thor2, which does": {
 			"bnxt_re", "hw_counters/tx_cnp_pkts=0 hw_counters/rx_cnp_pkts=1 hw_counters/rx_ecn_marked_pkts=2", "cnps_received=1 ecn_marked_packets=2",
 		},
+		"a function of Thor in a guest": {"bnxt_re", "hw_counters/rx_pkts=0 hw_counters/tx_cnp_pkts=0", "receive_packets=0"},
 		"a PF of Thor": {"bnxt_re", "hw_counters/rx_out_of_buffer=0", "out_of_buffer_packets=0"},
 		"flits of 8 bytes": {
 			"hfi1", "counters/port_rcv_data=5 counters/port_xmit_data=6 counters/port_rcv_packets=7",
@@ -127,10 +128,7 @@ func TestValues(t *testing.T) {
 			c.want = "out_of_sequence_packets=5 " + c.want + " rnr_naks_sent=4"
 		}
 		var got []string
-		role := ""
-		if strings.HasPrefix(name, "a VF ") {
-			role = "vf"
-		}
+		role := map[string]string{"a VF": "vf", "a PF": "pf"}[name[:4]]
 		for _, v := range values(c.table, role, "", all...) {
 			metric := strings.TrimSuffix(strings.TrimPrefix(v.Metric, "rdma_port_"), "_total")
 			if v.Label != "" {

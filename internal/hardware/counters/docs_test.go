@@ -165,7 +165,7 @@ func metric(r counters.Row) string {
 
 func meaning(r counters.Row) string {
 	if r.VFUncounted {
-		return r.Meaning + " Absent on virtual functions while 0."
+		return r.Meaning + " Absent while 0, unless the function can have virtual ones."
 	}
 	return r.Meaning
 }
