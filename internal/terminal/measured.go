@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"rdma_exporter/internal/api"
-	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/text"
 )
@@ -203,7 +202,7 @@ func fullest(d api.Device) string {
 	return words
 }
 
-func notes(u health.Usage) string {
+func notes(u api.Usage) string {
 	var words []string
 	if u.Leaked > 0 {
 		words = append(words, text.Number(u.Leaked)+" leaked")
