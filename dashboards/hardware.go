@@ -249,6 +249,8 @@ func fleetHardware() []dashboard.Panel {
 		flapped = `topk(20, round(sum by (@id, port) (increase(rdma_port_state_changes_total{@device,to="down"}[$__range]))) > 0)`
 		resent  = `topk(20, max by (@id, port) (` + resentRule + `) > 0)`
 		lost    = `topk(20, max by (@id, port) (` + lostRule + `) > 0)`
+		paused  = `topk(10, max by (@id, port) (rate(rdma_port_pfc_paused_seconds_total{@device}[$__rate_interval])) > 0)`
+		cnps    = `topk(10, max by (@id, port) ((rate(rdma_port_cnps_handled_total{@device}[$__rate_interval]) or rate(rdma_port_cnps_received_total{@device}[$__rate_interval])) / rate(rdma_port_transmit_packets_total{@device}[$__rate_interval])) > 0)`
 		pci     = `topk(20, max by (@id) (` + pciShare + `) < 1)`
 	)
 	own := func(metric string) query {
@@ -267,6 +269,11 @@ func fleetHardware() []dashboard.Panel {
 		table(of(8, 10, "Losses", fraction, plain(),
 			"The 20 ports with the most timeouts and sequence NAKs for each packet sent. Each means one packet resent, or everything in flight. No rows: none."+fmt.Sprintf(ofCollector, "counters")+needsRules), "for each packet", withPort(column{field: "A", title: "for each packet", width: 120, thresholds: new(rising(step{1e-5, warning}, step{1e-4, critical}))}),
 			query{lost, ""}),
+		table(of(24, 8, "Congestion", fraction, plain(),
+			"The 10 ports with a priority that PFC frames of the other side stopped for the largest share of the time, where the driver counts it (bnxt_re, mlx5), and the 10 with the most CNPs for each packet sent. Drivers count CNPs differently: compare a port with its own past, as the finding congested does. No rows: none."+fmt.Sprintf(ofCollector, "counters")), "stopped", withPort(
+			column{title: "stopped", width: 120, empty: "not known", thresholds: new(rising(step{0.01, warning}, step{0.1, critical})), expr: paused},
+			column{title: "CNPs for each packet", width: 160, empty: "not known", expr: cnps},
+		)),
 		table(of(24, 8, "PCI links below their best", count, plain(),
 			"Adapters whose own PCI link has a lower speed or fewer lanes than they support. No rows: none."+fmt.Sprintf(ofCollector, "adapter")), "-share", append(whose(), []column{
 			{field: "A", title: "share", width: 100, unit: fraction, thresholds: new(falling(0.5, 1))},

@@ -52,10 +52,12 @@ type savedFinding struct {
 // findings that were seen first stay.
 func encodeState(h health.History) ([]byte, error) {
 	file := savedState{Version: stateVersion, Findings: []savedFinding{}, Ports: h.Ports, Links: h.Links, Exhausted: h.Exhausted, Witnesses: h.ContextHistories}
-	for _, key := range h.Sorted() {
-		seen := h.Findings[key]
+	for key, seen := range h.Findings {
 		file.Findings = append(file.Findings, savedFinding{key.Device, key.Kind, key.Subject, seen.First, seen.Last})
 	}
+	slices.SortFunc(file.Findings, func(a, b savedFinding) int {
+		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Subject, b.Subject))
+	})
 	b, err := json.Marshal(file)
 	for err == nil && len(b) > input.MaxFile {
 		slices.SortStableFunc(file.Findings, func(a, b savedFinding) int { return a.First.Compare(b.First) })

@@ -204,7 +204,7 @@ func (d *Device) evaluated(kind Kind) bool {
 	case FindingFlapping, FindingUnreadable:
 		h := d.State.Hardware
 		return h != nil && (h.Latest != nil || h.Failures > 0)
-	case FindingSlowPort, FindingBusErrors, FindingSlowBus, FindingTogether, FindingIsolated,
+	case FindingSlowPort, FindingCongested, FindingBusErrors, FindingSlowBus, FindingTogether, FindingIsolated,
 		FindingRefused, FindingSaturated, FindingUnaddressed:
 		return currentHardware(d.State.Hardware) != nil
 	default:

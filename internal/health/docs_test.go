@@ -115,6 +115,8 @@ func TestEveryFinding(t *testing.T) {
 	accepting.Now = func() time.Time { return time.Date(2026, time.March, 1, 0, 0, 0, 0, time.UTC) }
 	accepting.Accept = []health.Accept{{Finding: health.FindingStuck, Reason: "x"}, {Finding: health.FindingStuck, Reason: "x", Until: "2026-02-28"}}
 	found = append(found, health.New(accepting, health.History{}).Evaluate(&state.Snapshot{Ready: true}).Findings...)
+	found = append(found, congested(map[string]uint64{"rx_prio3_pause_duration": 100e6})...)
+	found = append(found, congested(map[string]uint64{"rx_prio3_pause_duration": 10e6})...)
 	found = append(found, hiddenPorts(func(h *state.HardwareState) { h.Latest.Ports[0].Ifindex = 0 })...)
 	states = append(states, &state.DeviceState{})
 	for _, s := range states {

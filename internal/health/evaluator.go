@@ -30,16 +30,12 @@ type Evaluator struct {
 }
 
 // New returns an Evaluator that continues a history. The configuration must be valid.
-func New(c Config, history History) *Evaluator {
-	e := &Evaluator{config: c, acceptances: acceptancesOf(c.Accept)}
-	e.history = history.resumed(e.now())
-	return e
-}
+func New(c Config, history History) *Evaluator { return NewFinder(c, history, nil) }
 
 // NewFinder returns an Evaluator for tests, with the findings that find returns instead of those of Assess.
 func NewFinder(c Config, history History, find func(*state.DeviceState) []Finding) *Evaluator {
-	e := New(c, history)
-	e.find = find
+	e := &Evaluator{find: find, config: c, acceptances: acceptancesOf(c.Accept)}
+	e.history = history.resumed(e.now())
 	return e
 }
 
@@ -106,7 +102,7 @@ func (e *Evaluator) evaluate(s *state.Snapshot, now time.Time) *Host {
 		return cmp.Or(cmp.Compare(a.rank(), b.rank()), strings.Compare(a.State.Name, b.State.Name))
 	})
 	h.Issues = issuesOf(h.Devices)
-	h.Findings = append(netnsBlind(s), e.unusedAcceptances(h, now)...)
+	h.Findings = append(netnsBlind(s, &e.config), e.unusedAcceptances(h, now)...)
 	return h
 }
 

@@ -61,6 +61,7 @@ const (
 	FindingPortDown         Kind = "port_down"
 	FindingFlapping         Kind = "port_flapping"
 	FindingSlowPort         Kind = "port_slow"
+	FindingCongested        Kind = "congested"
 	FindingBusErrors        Kind = "pci_errors"
 	FindingSlowBus          Kind = "pci_degraded"
 	FindingSlowVector       Kind = "slow_vector"
@@ -112,9 +113,7 @@ const (
 )
 
 // Harms returns every harm, the worst first.
-func Harms() []Harm {
-	return []Harm{HarmOutage, HarmFailure, HarmDegradation, HarmQuirk, HarmNote}
-}
+func Harms() []Harm { return []Harm{HarmOutage, HarmFailure, HarmDegradation, HarmQuirk, HarmNote} }
 
 // byHarm compares two harms, and then the severities x and y. The worse one is less.
 func byHarm(a, b Harm, x, y Severity) int {

@@ -38,6 +38,7 @@ func (a *assessor) hardware() {
 		a.refused(r, of, p.Refused)
 		a.saturated(of, r.Table, p.Counters)
 		a.slowPort(of, p)
+		a.congested(of, p.Number)
 		a.unaddressed(of, p)
 	}
 	a.refused(r, "the device", r.Refused)
@@ -191,7 +192,7 @@ func lanes(width int, speed float64) string {
 }
 
 // netnsBlind returns a finding if the exporter's network namespace hides network devices or counters of ports.
-func netnsBlind(s *state.Snapshot) []Finding {
+func netnsBlind(s *state.Snapshot, c *Config) []Finding {
 	var netdevs, dirs []string
 	seen := false
 	for _, d := range s.Devices {
@@ -217,14 +218,11 @@ func netnsBlind(s *state.Snapshot) []Finding {
 	if len(netdevs)+len(dirs) == 0 || s.Simulated() {
 		return nil
 	}
-	entry := entryOf(FindingNetnsBlind, "")
-	return []Finding{{
-		Kind: entry.Kind, Severity: entry.Severities[0], Harm: entry.Harms[0], Subject: "network namespace",
-		Message: text.JoinWords(" ",
-			around("In another network namespace are the network devices of ", text.Join(netdevs, ", ", maxFew), "."),
-			around("The kernel hides `counters/` and `hw_counters/` of ", text.Join(dirs, ", ", maxFew), ".")),
-		Meaning: entry.Meaning, Action: entry.Action,
-	}}
+	a := assessor{config: c}
+	a.add(observation{kind: FindingNetnsBlind, subject: "network namespace", message: text.JoinWords(" ",
+		around("In another network namespace are the network devices of ", text.Join(netdevs, ", ", maxFew), "."),
+		around("The kernel hides `counters/` and `hw_counters/` of ", text.Join(dirs, ", ", maxFew), "."))})
+	return []Finding{a.found[0].Finding}
 }
 
 // hidesCounters reports whether only netlink has counters of a port. The kernel makes the directories in the

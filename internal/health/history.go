@@ -27,6 +27,8 @@ type History struct {
 	ContextHistories map[string][]ContextHistory
 	// BusErrors are the uncorrected PCI errors. They are not saved over a restart.
 	BusErrors map[string]BusErrors
+	// Congestion is that of ports by their numbers. It is not saved over a restart.
+	Congestion map[string]map[int]Congestion
 }
 
 // BusErrors are the uncorrected PCI errors of an adapter.
@@ -40,6 +42,7 @@ type BusErrors struct {
 type deviceHistory struct {
 	activeOnce []int
 	busErrors  BusErrors
+	congestion map[int]Congestion
 	growth     *Growth
 	exhausted  []Exhausted
 	leftovers  []ContextHistory
@@ -49,7 +52,7 @@ func (h *History) of(d *state.DeviceState, c *Config) deviceHistory {
 	// Those that still apply.
 	exhausted := slices.DeleteFunc(slices.Clone(h.Exhausted[d.Name]), func(e Exhausted) bool { return e.Objects <= 0 })
 	return deviceHistory{
-		activeOnce: h.Ports[d.Name], busErrors: h.BusErrors[d.Name], growth: growthOf(d, exhausted, c.Growing),
+		activeOnce: h.Ports[d.Name], busErrors: h.BusErrors[d.Name], congestion: h.Congestion[d.Name], growth: growthOf(d, exhausted, c.Growing),
 		exhausted: exhausted, leftovers: leftovers(h.ContextHistories[d.Name]),
 	}
 }
@@ -80,6 +83,7 @@ const (
 func (h *History) resumed(now time.Time) History {
 	c := h.clone()
 	clear(c.BusErrors)
+	clear(c.Congestion)
 	var latest time.Time
 	for _, seen := range c.Findings {
 		latest = later(latest, seen.Last)
@@ -126,15 +130,11 @@ func (h *History) touch(host *Host, now time.Time) {
 	maps.DeleteFunc(h.Findings, func(_ FindingKey, seen Seen) bool { return now.Sub(seen.Last) >= reappearWindow })
 }
 
-// Sorted returns the keys of the findings, in order.
-func (h *History) Sorted() []FindingKey {
-	return slices.SortedFunc(maps.Keys(h.Findings), func(a, b FindingKey) int {
-		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Subject, b.Subject))
-	})
-}
-
 func (h *History) clone() History {
-	return History{copyOf(h.Findings), copyOf(h.Ports), copyOf(h.Links), copyOf(h.Exhausted), copyOf(h.ContextHistories), copyOf(h.BusErrors)}
+	return History{
+		copyOf(h.Findings), copyOf(h.Ports), copyOf(h.Links), copyOf(h.Exhausted), copyOf(h.ContextHistories),
+		copyOf(h.BusErrors), copyOf(h.Congestion),
+	}
 }
 
 func copyOf[K comparable, V any](m map[K]V) map[K]V {
@@ -157,6 +157,7 @@ func put[V any](m map[string]V, device string, v V) {
 func (h *History) record(d *state.DeviceState) {
 	h.recordLinks(d)
 	h.recordBusErrors(d)
+	h.recordCongestion(d)
 	h.recordExhausted(d)
 	h.recordContexts(d)
 	for _, p := range lastPorts(d) {

@@ -174,10 +174,9 @@ func (d *Device) unhealthy() (health Health, headline string) {
 	case stuck != nil:
 		return Critical, fmt.Sprintf("Process %d was killed but has not ended.", stuck.PID)
 	case run != nil && run.Outcome != state.OutcomeOK:
-		ended := map[state.Outcome]string{
+		ended := cmp.Or(map[state.Outcome]string{
 			state.OutcomeFailed: "failed", state.OutcomeCrashed: "crashed", state.OutcomeTimeout: "timed out",
-		}[run.Outcome]
-		ended = cmp.Or(ended, fmt.Sprintf("ended with %q", word(string(run.Outcome))))
+		}[run.Outcome], fmt.Sprintf("ended with %q", word(string(run.Outcome))))
 		return Warning, strings.TrimSpace("The last probe run " + ended + ". " + run.Error)
 	default:
 		return "", ""

@@ -178,21 +178,19 @@ func nothingMade(p *state.Probe, failures []state.Failure) bool {
 }
 
 func (a *assessor) emptyMessages(p *state.Probe) {
-	for _, s := range p.Skips {
-		if s.Subject.Object != "message" || s.Reason != state.SkipNotPermitted {
-			continue
-		}
-		message, root := fmt.Sprintf("No memory could be registered: %s.", reason(s.Detail)), a.rootOfPage()
-		if s.Memlock != nil {
-			root = rootMemlock
-			message += memlockText(*s.Memlock)
-		}
-		a.add(observation{
-			kind: FindingProbeFailed, entry: "empty_messages", severity: SeverityWarning,
-			subject: cmp.Or(word(p.Name), "unknown") + " message", message: message, run: true, root: root,
-		})
+	s := find(p.Skips, func(s *state.Skip) bool { return s.Subject.Object == "message" && s.Reason == state.SkipNotPermitted })
+	if s == nil {
 		return
 	}
+	message, root := fmt.Sprintf("No memory could be registered: %s.", reason(s.Detail)), a.rootOfPage()
+	if s.Memlock != nil {
+		root = rootMemlock
+		message += memlockText(*s.Memlock)
+	}
+	a.add(observation{
+		kind: FindingProbeFailed, entry: "empty_messages", severity: SeverityWarning,
+		subject: cmp.Or(word(p.Name), "unknown") + " message", message: message, run: true, root: root,
+	})
 }
 
 func memlockText(limit int64) string {
@@ -318,7 +316,7 @@ func (a *assessor) notification() {
 			a.wrongNow = a.wrongNow || now
 			line := fmt.Sprintf("%s %s on port %d, vector %d: %d", word(string(m.Path)), word(string(m.Mode)), m.Port, m.Vector, n)
 			if w.entry == "unsuccessful" {
-				line += " (" + statuses(m.Unsuccessful) + ")"
+				line += " (" + prose(text.Join(slices.Compact(slices.Sorted(slices.Values(m.Unsuccessful))), ", ", maxFew)) + ")"
 			}
 			line += fmt.Sprintf(", while %s succeeded", text.Plural(m.Count, "sample"))
 			if !now {
@@ -334,14 +332,6 @@ func (a *assessor) notification() {
 			message: text.Plural(all, w.thing) + " " + w.mode + ". Where: " + text.Join(where, "; ", maxFew) + ".",
 		})
 	}
-}
-
-func statuses(all []string) string {
-	var texts []string
-	for _, s := range slices.Compact(slices.Sorted(slices.Values(all))) {
-		texts = append(texts, word(s))
-	}
-	return text.Join(texts, ", ", maxFew)
 }
 
 func (a *assessor) slowVectors() {

@@ -28,15 +28,6 @@ func (a *assessor) stuck() {
 	}
 }
 
-func (a *assessor) incomplete() {
-	for _, reason := range state.IncompleteReasons() {
-		if !a.onlyCounted() {
-			a.incompleteFor(reason)
-		}
-	}
-	a.lastInventory()
-}
-
 func (a *assessor) incompleteFor(reason state.IncompleteReason) {
 	var types, sized, details []string
 	var size float64
@@ -81,9 +72,13 @@ func (a *assessor) onlyCounted() bool {
 		!slices.ContainsFunc(state.ResourceTypes(), a.inventory.Enumerated)
 }
 
-// lastInventory adds a finding if the last inventory run was not ok. If it produced an incomplete inventory, incomplete
-// reports that instead.
-func (a *assessor) lastInventory() {
+// incomplete adds a finding for each reason, or for a last inventory run that failed without one.
+func (a *assessor) incomplete() {
+	for _, reason := range state.IncompleteReasons() {
+		if !a.onlyCounted() {
+			a.incompleteFor(reason)
+		}
+	}
 	last := a.resources.Last
 	if last == nil || last.Outcome == state.OutcomeOK || a.fresh() && len(a.inventory.Incomplete) > 0 && !a.onlyCounted() {
 		return
