@@ -100,7 +100,7 @@ func TestValues(t *testing.T) {
 			"bnxt_re", "hw_counters/tx_cnp_pkts=0 hw_counters/rx_cnp_pkts=1 hw_counters/rx_ecn_marked_pkts=2", "cnps_received=1 ecn_marked_packets=2",
 		},
 		"a function of Thor in a guest": {"bnxt_re", "hw_counters/rx_pkts=0 hw_counters/tx_cnp_pkts=0", "receive_packets=0"},
-		"a PF of Thor": {"bnxt_re", "hw_counters/rx_out_of_buffer=0", "out_of_buffer_packets=0"},
+		"a PF of Thor":                  {"bnxt_re", "hw_counters/rx_out_of_buffer=0", "out_of_buffer_packets=0"},
 		"flits of 8 bytes": {
 			"hfi1", "counters/port_rcv_data=5 counters/port_xmit_data=6 counters/port_rcv_packets=7",
 			"receive_bytes=40 receive_packets=7 transmit_bytes=48",
