@@ -15,6 +15,8 @@
 //	fec_corrected_blocks, fec_uncorrectable_blocks
 //		blocks that forward error correction repaired, or could not, of all lanes
 //		(FEC_GET; 30.5.1.1.17 and 30.5.1.1.18)
+//	fec_blocks_with_0_to_0_symbol_errors, …
+//		blocks by the number of wrong symbols in them, in bins of the driver's choice (FEC_GET)
 //	symbol_errors_during_carrier
 //		events in which a symbol was not valid while there was a carrier (STATS_GET,
 //		eth-phy; 30.3.2.1.5)

@@ -248,6 +248,12 @@ func TestDecode(t *testing.T) {
 			{fecReply(wide(2), wide(3)), ""},
 			{fecReply(wide(2, 5), wide(3)), "fec_corrected_blocks 5 "}, // of no lane
 			{fecReply(wide(4, 7, 3, 4)), "fec_corrected_bits 7 "},
+			{
+				fecReply(nested(5, number(2, 0), number(3, 0), wide(4, 1<<40)), nested(5, number(2, 1), number(3, 4), number(4, 9), wide(5, 4, 5))),
+				"fec_blocks_with_0_to_0_symbol_errors 1099511627776 fec_blocks_with_1_to_4_symbol_errors 9 ",
+			},
+			{fecReply(nested(5, number(2, 1), number(3, 4))), ""}, // not counted
+			{fecReply(nested(5, number(2, 1), attribute(4, 1))), malformed},
 			{fecReply(wide(2, 1), attribute(3, 1, 2, 3, 4)), malformed + ": 4 bytes are no list of counters"},
 		},
 		"STATS_GET": {

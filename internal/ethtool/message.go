@@ -41,6 +41,10 @@ const (
 	attrFECCorrected     = 2
 	attrFECUncorrectable = 3
 	attrFECCorrectedBits = 4
+	attrFECBin           = 5 // from here on in Linux from 6.18; repeated
+	attrBinLow           = 2
+	attrBinHigh          = 3
+	attrBinValue         = 4
 
 	attrStatsHeader = 2
 	attrStatsGroups = 3
@@ -222,6 +226,9 @@ func readFEC(ad *netlink.AttributeDecoder, add func(string, uint64)) {
 			name = "fec_uncorrectable_blocks"
 		case attrFECCorrectedBits:
 			name = "fec_corrected_bits"
+		case attrFECBin:
+			readFECBin(ad, add)
+			return
 		default:
 			return
 		}
@@ -234,6 +241,28 @@ func readFEC(ad *netlink.AttributeDecoder, add func(string, uint64)) {
 			}
 			return nil
 		})
+	})
+}
+
+// readFECBin reads a bin of the histogram of blocks by the number of symbols that were wrong in them.
+// The kernel puts the value last, with 4 bytes if it fits (nla_put_uint).
+func readFECBin(ad *netlink.AttributeDecoder, add func(string, uint64)) {
+	var low, high uint32
+	within(ad, attrFECBin, func(ad *netlink.AttributeDecoder) {
+		switch ad.Type() {
+		case attrBinLow:
+			low = ad.Uint32()
+		case attrBinHigh:
+			high = ad.Uint32()
+		case attrBinValue:
+			value := uint64(0)
+			if len(ad.Bytes()) == 4 {
+				value = uint64(ad.Uint32())
+			} else {
+				value = ad.Uint64()
+			}
+			add(fmt.Sprintf("fec_blocks_with_%d_to_%d_symbol_errors", low, high), value)
+		}
 	})
 }
 
