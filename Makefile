@@ -80,7 +80,7 @@ test: test-unit test-vm ## Run the tests, those on real devices in the VM includ
 test-packaging: test-tools $(bin)/holder ## Try what is delivered: packages and service, image, chart
 	@test/vm/setup
 	@tools/packages $(systemd_packages) $(image_packages)
-	$(MAKE) --no-print-directory -o build -o test-tools -j 3 --output-sync=target test-systemd test-image test-deploy
+	$(MAKE) --no-print-directory -o build -o test-tools -j 2 --output-sync=target test-systemd test-image test-deploy
 
 .PHONY: test-tools
 test-tools: build
@@ -122,15 +122,15 @@ test-browser: build ## Look at the status page in a browser; what it showed is i
 	$(test_env) RDMA_CHROMIUM=/usr/bin/chromium go test -tags browser ./test/browser
 
 # Those that take longest come first, so that none is left for the end.
-machines := test-prometheus test-preload test-devices test-audits test-some-adapters test-verbs test-moments test-vectors test-bed-fails
+machines := test-audits test-preload test-prometheus test-devices test-some-adapters test-verbs test-moments test-vectors test-bed-fails
 
 .PHONY: test-vm
 test-vm: test-tools $(bin)/yardstick $(bin)/holder $(bin)/libfaults.so ## Run the tests on real devices in the VM
 	@test/vm/setup
 # What they need has been made (-o): otherwise make begins those that need nothing, and leaves the
-# longest for the end. Four at a time: machines have one processor each, and wait half of the time.
+# longest for the end. Two at a time: with more, all wait longer, and tests look more often at what they wait for.
 	@$(if $(beside),tools/packages $(browser_packages))
-	$(MAKE) --no-print-directory -o build -o test-tools -j 4 --output-sync=target $(wordlist 1,4,$(machines)) $(beside) $(wordlist 5,99,$(machines))
+	$(MAKE) --no-print-directory -o build -o test-tools -j 2 --output-sync=target $(wordlist 1,2,$(machines)) $(beside) $(wordlist 3,99,$(machines))
 
 # Of the test bed, that what fails in it is a failure, and a machine that ends, too.
 .PHONY: test-bed-fails

@@ -26,7 +26,7 @@ func TestSoak(t *testing.T) {
 	before := rawResources(t)
 	flags := []string{
 		"--probe.interval=100ms", "--notification.samples=50",
-		"--inventory.interval=500ms", "--device.include=" + active,
+		"--inventory.interval=500ms", "--device.include=" + active, "--inventory.timeout=5m",
 	}
 	if *soakTime > 0 { // all of it
 		flags = append(flags, "--contract.interval=1m", "--hardware.interval=1s", "--state.dir="+t.TempDir())
