@@ -270,7 +270,6 @@ test-kernels: test-tools ## Judge software iWARP, newer kernels and newer provid
 	$(test_env) go test -tags vm -run TestConformance -v -exec "$(vm) --providers sid" ./verbs/ibverbs
 	$(test_env) go test -tags vm,siw -run 'TestContracts|TestSiw' -v -exec "$(vm) --siw" ./test/softroce
 	$(test_env) go test -tags vm,siw -run 'TestContracts|TestSiw' -v -exec "$(vm) --siw --kernel $(shell . /etc/os-release && echo $$VERSION_CODENAME)-backports" ./test/softroce
-	go test -tags vm -run TestDeviceWatch -v -exec "$(vm) --kernel $(shell . /etc/os-release && echo $$VERSION_CODENAME)-backports" ./internal/restrack
 	$(test_env) go test -tags vm -run '^TestContracts$$' -v -exec "$(vm) --kernel sid --providers sid" ./test/softroce
 
 time ?= 60s

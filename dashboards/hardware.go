@@ -85,12 +85,12 @@ func deviceTraffic() []dashboard.Panel {
 			query{perMinuteOf("port", "rdma_port_pause_storms_total"), "storms, port {{port}}"},
 		)...),
 		lines(of(12, 9, "Time stopped", fraction, plain(),
-			"Share of the time for which PFC frames stopped a priority of this side or of the other, and in which the PCI bus held the adapter up. Only some drivers tell."+counters),
+			"Share of the time for which PFC frames stopped a priority of this side or of the other, and in which the PCI bus held the adapter up. Only some drivers report it."+counters),
 			query{shareOf("port, priority", "rdma_port_pfc_paused_seconds_total"), "stopped, priority {{priority}}, port {{port}}"},
 			query{shareOf("port, priority", "rdma_port_pfc_pausing_seconds_total"), "stops the other side, priority {{priority}}, port {{port}}"},
 			query{shareOf("port, direction", "rdma_port_pci_stalled_seconds_total"), "PCI {{direction}}, port {{port}}"}),
 		columns(of(12, 9, "Discards of the physical port", perMinute, plain(),
-			"Packets per minute of all traffic, not only RDMA, that the adapter dropped. Any of a lossless priority is a loss for RDMA."+counters), append(
+			"Packets per minute of all traffic, not only RDMA, that the adapter dropped. A discard in a lossless priority is a loss for RDMA."+counters), append(
 			ratesOf("60 * ", counterLine{"physical_receive_discards", "received"}, counterLine{"physical_transmit_discards", "to transmit"}),
 			query{perMinuteOf("port, priority", "rdma_port_priority_discards_total"), "received, priority {{priority}}, port {{port}}"},
 		)...),

@@ -6,7 +6,6 @@ import (
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/hardware/counters"
 	"rdma_exporter/internal/links"
-	"rdma_exporter/internal/restrack"
 	"rdma_exporter/internal/supervisor"
 )
 
@@ -30,9 +29,6 @@ func (o *options) supervise() (s supervisor.Config, children *commands, err erro
 	}
 	s = o.schedule
 	s.Provider, s.Discover, s.Command, s.CounterWidth = o.provider, discover, children.start, counters.Width
-	if o.provider == providerLibibverbs {
-		s.WatchDevices = restrack.Watch
-	}
 	if o.provider == providerLibibverbs && o.collectors.choice()[collector.Links] {
 		s.WatchLinks = links.Watch
 	}

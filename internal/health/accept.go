@@ -144,7 +144,6 @@ func (a *acceptance) matches(d *Device) bool {
 	return slices.ContainsFunc(d.Findings, func(f Finding) bool { return covered(f) || slices.ContainsFunc(f.Consequences, covered) })
 }
 
-// accept marks the findings of a device that are accepted now, and moves them to the end.
 func (e *Evaluator) accept(device string, findings []Finding, now time.Time) {
 	rank := make(map[*Acceptance]int)
 	for i := range findings {

@@ -94,8 +94,7 @@ func (a *assessor) assess() []Finding {
 	return a.sorted()
 }
 
-// down reports whether the last probe run failed altogether or has not ended. Other failures of runs then have the
-// same root cause.
+// down reports whether the last probe run failed altogether or has not ended, which explains other failures.
 func (a *assessor) down() bool {
 	return a.state.Stuck != nil || a.config.Once && !a.state.Present || isUnusable(a.last) ||
 		a.last.Outcome == state.OutcomeTimeout || a.last.Outcome == state.OutcomeCrashed

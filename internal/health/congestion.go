@@ -2,6 +2,7 @@ package health
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"rdma_exporter/internal/hardware/counters"
@@ -15,12 +16,14 @@ const (
 	usualAfter                = 6 * time.Hour // How long a port must be known to say what is usual.
 	pausedInfo, pausedWarning = 0.01, 0.1     // Shares of the time.
 	cnpsLowest, cnpsMultiple  = 1e-3, 10      // Per transmitted packet, and of the usual.
+	cnpsPackets               = 1e5           // Fewer transmitted packets say nothing.
 )
 
 // Congestion is how long a port was paused, and how many CNPs it got, between two readings.
 type Congestion struct {
-	at, since   time.Time
+	at, since   time.Time // The time without traffic does not count.
 	over        time.Duration
+	members     []string
 	counted     map[string]float64 // By metric and priority, at that time.
 	paused      float64            // The largest share of the time of a priority.
 	priority    string
@@ -28,16 +31,17 @@ type Congestion struct {
 }
 
 // next returns the congestion up to a reading. It is the same until congestionSpan has passed.
-func (c Congestion) next(at time.Time, values []counters.Value) Congestion {
+func (c Congestion) next(at time.Time, h *state.Hardware, p *state.HardwarePort) Congestion {
 	over := at.Sub(c.at)
 	if over >= 0 && over < congestionSpan {
 		return c
 	}
-	n := Congestion{at: at, since: at, counted: make(map[string]float64)}
+	values := counters.Values(h, p)
+	n := Congestion{at: at, since: at, members: p.Members, counted: make(map[string]float64)}
 	for _, v := range values {
 		n.counted[v.Metric+v.Label] = v.Value
 	}
-	if over < 0 || over > congestionPast {
+	if over < 0 || over > congestionPast || !slices.Equal(c.members, n.members) {
 		return n
 	}
 	grown := func(key string) float64 {
@@ -53,9 +57,13 @@ func (c Congestion) next(at time.Time, values []counters.Value) Congestion {
 			n.priority, n.paused = v.Label, min(share, 1)
 		}
 	}
-	if packets := grown("rdma_port_transmit_packets_total"); packets > 0 { // Drivers count one or the other.
-		n.cnps = max(grown("rdma_port_cnps_handled_total"), grown("rdma_port_cnps_received_total")) / packets
+	packets := grown("rdma_port_transmit_packets_total")
+	if packets < cnpsPackets {
+		n.since, n.usual = c.since.Add(over), c.usual
+		return n
 	}
+	// Drivers count one or the other.
+	n.cnps = max(grown("rdma_port_cnps_handled_total"), grown("rdma_port_cnps_received_total")) / packets
 	n.usual = c.usual + (n.cnps-c.usual)*float64(over)/float64(min(at.Sub(n.since), congestionPast))
 	return n
 }
@@ -68,7 +76,7 @@ func (h *History) recordCongestion(d *state.DeviceState) {
 	ports := make(map[int]Congestion)
 	for i := range r.Ports {
 		p := &r.Ports[i]
-		ports[p.Number] = h.Congestion[d.Name][p.Number].next(d.Hardware.Read, counters.Values(r, p))
+		ports[p.Number] = h.Congestion[d.Name][p.Number].next(d.Hardware.Read, r, p)
 	}
 	put(h.Congestion, d.Name, ports)
 }

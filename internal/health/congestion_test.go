@@ -3,6 +3,7 @@ package health_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ type traffic struct {
 	evaluator *health.Evaluator
 	read      time.Time
 	counted   map[string]uint64
+	members   []string
 }
 
 // after returns the findings of the port some time later. Its counters have grown since.
@@ -22,6 +24,7 @@ func (p *traffic) after(d time.Duration, grown map[string]uint64) []health.Findi
 	p.read = p.read.Add(d)
 	s := adapter(func(h *state.HardwareState) { h.Read = p.read })
 	port := &s.Hardware.Latest.Ports[0]
+	port.Members = p.members
 	for name, n := range grown {
 		p.counted[name] += n
 	}
@@ -144,5 +147,39 @@ func TestCNPs(t *testing.T) {
 	}
 	if found := step(1000); len(found) > 0 {
 		t.Errorf("as usual again: %v", found)
+	}
+}
+
+// TestCNPsAfterIdleTime verifies that time without traffic is not what is usual.
+func TestCNPsAfterIdleTime(t *testing.T) {
+	const packets, cnps = "port_xmit_packets", "rp_cnp_handled"
+	p := newTraffic(packets, cnps)
+	for range 144 {
+		p.after(10*time.Minute, map[string]uint64{packets: 10})
+	}
+	if found := p.after(10*time.Minute, map[string]uint64{packets: 100, cnps: 50}); len(found) > 0 {
+		t.Errorf("hardly any packets: %v", found)
+	}
+	for range 100 {
+		if found := p.after(10*time.Minute, map[string]uint64{packets: 1e6, cnps: 1500}); len(found) > 0 {
+			t.Fatalf("the usual, after a day without traffic: %v", found)
+		}
+	}
+}
+
+// TestPausedOfBonds verifies that the share of a bond is the mean of its members, and that one that joins
+// brings no pauses of its past.
+func TestPausedOfBonds(t *testing.T) {
+	const duration = "rx_prio3_pause_duration"
+	p := newTraffic(duration)
+	p.members = []string{"eth2", "eth3"}
+	p.after(10*time.Minute, nil)
+	found := p.after(10*time.Minute, map[string]uint64{duration: 60e6})
+	if len(found) != 1 || !strings.Contains(found[0].Message, "paused for 5 % of the time") {
+		t.Errorf("a minute of one of two: %v", found)
+	}
+	p.members = []string{"eth2", "eth3", "eth4"}
+	if found := p.after(10*time.Minute, map[string]uint64{duration: 1e12}); len(found) > 0 {
+		t.Errorf("one has joined: %v", found)
 	}
 }

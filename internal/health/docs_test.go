@@ -117,7 +117,7 @@ func TestEveryFinding(t *testing.T) {
 	found = append(found, health.New(accepting, health.History{}).Evaluate(&state.Snapshot{Ready: true}).Findings...)
 	found = append(found, congested(map[string]uint64{"rx_prio3_pause_duration": 100e6})...)
 	found = append(found, congested(map[string]uint64{"rx_prio3_pause_duration": 10e6})...)
-	found = append(found, hiddenPorts(func(h *state.HardwareState) { h.Latest.Ports[0].Ifindex = 0 })...)
+	found = append(found, hiddenPorts(func(h *state.HardwareState) { h.Latest.Ports[0].Ifindex, h.Latest.Ports[0].Counters = 0, nil })...)
 	states = append(states, &state.DeviceState{})
 	for _, s := range states {
 		found = append(found, health.Assess(s, once(), health.History{})...)

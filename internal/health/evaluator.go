@@ -61,7 +61,6 @@ func (e *Evaluator) History() History {
 	return e.history.clone()
 }
 
-// touch records that the findings of the latest snapshot still exist.
 func (e *Evaluator) touch(now time.Time) {
 	if e.latest != nil && e.latest.Snapshot != nil && !now.IsZero() && !e.config.Once {
 		e.history.touch(e.latest, now)

@@ -188,8 +188,6 @@ func (t *Trend) project(limit, used int64, pace float64) {
 	t.Limit, t.TimeToLimit = limit, time.Duration(min(hours*float64(time.Hour), float64(text.Long)))
 }
 
-// growing adds findings for processes that create objects without destroying them, and for all owners together if no
-// process explains their growth.
 func (a *assessor) growing() {
 	explained := make(map[string]float64)
 	trends := make(map[int][]Trend)

@@ -206,14 +206,16 @@ func netnsBlind(s *state.Snapshot, c *Config) []Finding {
 			if p.LinkLayer == "Ethernet" && p.Netdev != "" && p.Ifindex == 0 {
 				netdevs = append(netdevs, name+" ("+word(p.Netdev)+")")
 			}
-			seen = seen || p.LinkLayer == "Ethernet" && p.Ifindex > 0
+			// Only the device's own network namespace has counters/, as hidesCounters says.
+			seen = seen || p.LinkLayer == "Ethernet" && p.Ifindex > 0 ||
+				slices.ContainsFunc(p.Counters, func(c state.Counter) bool { return c.Group == state.GroupPort })
 			if hidesCounters(h, p) {
 				dirs = append(dirs, name)
 			}
 		}
 	}
 	if seen {
-		netdevs = nil // They are virtual functions of pods: this is the host's network namespace, or one of those.
+		netdevs = nil // Pods have them: this is the host's network namespace, or that of a pod with one.
 	}
 	if len(netdevs)+len(dirs) == 0 || s.Simulated() {
 		return nil
@@ -225,8 +227,7 @@ func netnsBlind(s *state.Snapshot, c *Config) []Finding {
 	return []Finding{a.found[0].Finding}
 }
 
-// hidesCounters reports whether only netlink has counters of a port. The kernel makes the directories in the
-// network namespace of the device only (setup_port in drivers/infiniband/core/sysfs.c).
+// hidesCounters reports whether only netlink has counters of a port, as outside the device's namespace (setup_port).
 func hidesCounters(h *state.Hardware, p *state.HardwarePort) bool {
 	of := func(g state.CounterGroup) bool {
 		return slices.ContainsFunc(p.Counters, func(c state.Counter) bool { return c.Group == g }) ||

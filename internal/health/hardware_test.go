@@ -193,7 +193,9 @@ func TestBusErrors(t *testing.T) {
 
 // hiddenPorts returns the findings of a host with two adapters, one of them changed.
 func hiddenPorts(change func(*state.HardwareState)) []health.Finding {
-	s := snapshot(*adapter(func(h *state.HardwareState) { h.Latest.Ports[0].LinkLayer = "InfiniBand" }), *adapter(change))
+	s := snapshot(*adapter(func(h *state.HardwareState) {
+		h.Latest.Ports[0].LinkLayer, h.Latest.Ports[0].Counters = "InfiniBand", nil
+	}), *adapter(change))
 	s.Devices[0].Name = "mlx5_1"
 	return health.New(health.Default(), health.History{}).Evaluate(s).Findings
 }
@@ -216,14 +218,21 @@ func TestNetnsBlind(t *testing.T) {
 		want   string
 	}{
 		{"all is seen", func(*state.Hardware, *state.HardwarePort) {}, ""},
-		{"no network device here", func(_ *state.Hardware, p *state.HardwarePort) { p.Ifindex = 0 }, netdevs},
-		{"none at all", func(_ *state.Hardware, p *state.HardwarePort) { p.Ifindex, p.Netdev = 0, "" }, ""},
+		{"no network device here", func(_ *state.Hardware, p *state.HardwarePort) { p.Ifindex, p.Counters = 0, nil }, netdevs},
+		{"none at all", func(_ *state.Hardware, p *state.HardwarePort) { p.Ifindex, p.Netdev, p.Counters = 0, "", nil }, ""},
 		{"a virtual function's is in a pod", func(h *state.Hardware, p *state.HardwarePort) {
 			h.Ports = append(h.Ports, *p)
 			p.Ifindex = 0
 		}, ""},
-		{"IP over InfiniBand", func(_ *state.Hardware, p *state.HardwarePort) { p.Ifindex, p.LinkLayer = 0, "InfiniBand" }, ""},
-		{"no PCI device", func(h *state.Hardware, p *state.HardwarePort) { h.Identity.PCI, p.Ifindex = "", 0 }, ""},
+		{"all are in pods", func(_ *state.Hardware, p *state.HardwarePort) {
+			p.Ifindex, p.Counters = 0, counters(state.GroupPort)
+		}, ""},
+		{"IP over InfiniBand", func(_ *state.Hardware, p *state.HardwarePort) {
+			p.Ifindex, p.LinkLayer, p.Counters = 0, "InfiniBand", nil
+		}, ""},
+		{"no PCI device", func(h *state.Hardware, p *state.HardwarePort) {
+			h.Identity.PCI, p.Ifindex, p.Counters = "", 0, nil
+		}, ""},
 		{"netlink alone has counters", func(_ *state.Hardware, p *state.HardwarePort) { p.Counters = counters(state.GroupHardware) }, dirs},
 		{"neither", func(_ *state.Hardware, p *state.HardwarePort) {
 			p.Ifindex, p.Counters = 0, counters(state.GroupHardware)

@@ -78,8 +78,7 @@ const (
 	maxHistoryPorts   = 256 // Of each device.
 )
 
-// resumed returns a copy of a saved history that continues now. The time since the last save does not count as time
-// in which findings were absent.
+// resumed returns a copy of a saved history. Findings do not count as absent in the time since the last save.
 func (h *History) resumed(now time.Time) History {
 	c := h.clone()
 	clear(c.BusErrors)
@@ -147,7 +146,6 @@ func keyOf(device string, f *Finding) FindingKey {
 	return FindingKey{Device: device, Kind: f.Kind, Subject: cmp.Or(f.about, f.Subject)}
 }
 
-// put sets the value of a device unless the map is full.
 func put[V any](m map[string]V, device string, v V) {
 	if _, ok := m[device]; ok || len(m) < maxHistoryDevices {
 		m[device] = v
@@ -180,8 +178,7 @@ func (h *History) recordLinks(d *state.DeviceState) {
 	})
 }
 
-// recordAbsent records since when devices are absent from a complete snapshot. It forgets the links of those that
-// have been absent for long.
+// recordAbsent records since when devices are absent, and forgets the links of those absent for long.
 func (h *History) recordAbsent(s *state.Snapshot, now time.Time) {
 	if !s.Ready || s.DiscoveryError != "" || now.IsZero() {
 		return

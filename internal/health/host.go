@@ -45,8 +45,7 @@ type Device struct {
 	staleAfter map[state.Kind]time.Duration
 }
 
-// rank returns how bad a device is, independent of the time. The worst is 0. An unknown device ranks before a
-// healthy one.
+// rank returns 0 for the worst device, whatever the time. An unknown device ranks before a healthy one.
 func (d *Device) rank() int {
 	harm, severity := HarmNote, SeverityWarning
 	health, _ := d.unhealthy()

@@ -24,7 +24,6 @@ const (
 	commandStatistic = 17
 	commandCTX       = 22
 	commandSRQ       = 23
-	commandMonitor   = 28
 )
 
 // commandName returns the name of a command without its prefix
@@ -98,5 +97,4 @@ const (
 	attrSRQN           = 90
 	attrDriverDetails  = 97
 	attrSubtype        = 98
-	attrMonitorMode    = 103
 )

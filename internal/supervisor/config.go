@@ -46,9 +46,6 @@ type Config struct {
 	// WatchLinks calls handle with the interface index of each network device that changed, or
 	// zero if events were lost, until ctx is done or it fails. Nil means no events.
 	WatchLinks func(ctx context.Context, handle func(ifindex int)) error
-	// WatchDevices calls handle when devices, or the network devices of their ports, may have
-	// changed, until ctx is done or it fails. Nil means no events.
-	WatchDevices func(ctx context.Context, handle func()) error
 	// Links are the states of ports before this process started, by device. It is not
 	// modified.
 	Links map[string]state.LinkHistory

@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,13 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 )
-
-// devicesSettle is how long after an event the devices are listed. Events come together, and
-// the kernel reports a removal shortly before sysfs no longer shows the device.
-const devicesSettle = 200 * time.Millisecond
 
 // maxName is the longest name of a device, in bytes: as long as a file's name
 // can be. The kernel allows 63.
@@ -40,18 +34,6 @@ func SysfsDevices(sysfsRoot string) func() ([]string, error) {
 			names = append(names, e.Name())
 		}
 		return names, nil
-	}
-}
-
-// watchDevices lists the devices and reads the hardware soon after a change, until ctx is done.
-// A failure is of no consequence: most kernels report no changes, and Run lists the devices anyway.
-func (s *Supervisor) watchDevices(ctx context.Context) {
-	for ctx.Err() == nil {
-		_ = s.cfg.WatchDevices(ctx, func() {
-			notify(s.devicesChanged)
-			notify(s.linkChanged)
-		})
-		pause(ctx, s.cfg.Backoff)
 	}
 }
 

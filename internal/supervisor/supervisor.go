@@ -35,8 +35,6 @@ type Supervisor struct {
 	snapshot atomic.Pointer[state.Snapshot]
 	// linkChanged has a value when a network device of a port has changed.
 	linkChanged chan struct{}
-	// devicesChanged has a value when devices, or their network devices, have changed.
-	devicesChanged chan struct{}
 
 	// running are the goroutines that Run waits for, and start starts a worker. over is closed
 	// when none may wait for a stuck child any longer, and always in RunOnce, which once marks.
@@ -94,15 +92,14 @@ func New(cfg Config) (*Supervisor, error) {
 		return nil, err
 	}
 	s := &Supervisor{
-		cfg:            cfg,
-		launch:         launch,
-		random:         rand.Float64,
-		linkChanged:    make(chan struct{}, 1),
-		devicesChanged: make(chan struct{}, 1),
-		leftovers:      make(map[leftoverKey]*leftover),
-		links:          make(map[string]state.LinkHistory),
-		workers:        make(map[string]*worker),
-		awaited:        make(map[string]bool),
+		cfg:         cfg,
+		launch:      launch,
+		random:      rand.Float64,
+		linkChanged: make(chan struct{}, 1),
+		leftovers:   make(map[leftoverKey]*leftover),
+		links:       make(map[string]state.LinkHistory),
+		workers:     make(map[string]*worker),
+		awaited:     make(map[string]bool),
 	}
 	s.runs, s.inventories = newLimiter(cfg.Concurrency, &s.running), newLimiter(inventoryConcurrency, &s.running)
 	maps.Copy(s.links, cfg.Links)
@@ -135,10 +132,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 			s.running.Go(func() { s.watchLinks(ctx) })
 		}
 	}
-	if s.cfg.WatchDevices != nil {
-		s.running.Go(func() { s.watchDevices(ctx) })
-	}
-	for waitOrWake(ctx, s.cfg.Discovery, s.devicesChanged, 0, devicesSettle) {
+	for pause(ctx, s.cfg.Discovery) {
 		s.discover()
 	}
 	return nil

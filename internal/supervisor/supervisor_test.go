@@ -422,53 +422,6 @@ func TestDevicesComeAndGo(t *testing.T) {
 	})
 }
 
-// TestDeviceEvents verifies that events of the kernel make the devices be listed, and the hardware
-// be read, long before that is due, once for events that come together. Where the kernel reports
-// none, that is tried again in silence.
-func TestDeviceEvents(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var listed, watched atomic.Int32
-		events := make(chan int)
-		b := newHardwareBench(t, allOf, func(c *Config) {
-			discover := c.Discover
-			c.Discover = func() ([]string, error) { listed.Add(1); return discover() }
-			c.Interval, c.Discovery, c.Hardware.Interval = time.Hour, time.Hour, time.Hour
-			c.WatchDevices = func(ctx context.Context, handle func()) error {
-				watched.Add(1)
-				for {
-					select {
-					case n := <-events:
-						if n == 0 {
-							return errors.New("no events")
-						}
-						for range n {
-							handle()
-						}
-					case <-ctx.Done():
-						return ctx.Err()
-					}
-				}
-			}
-		}, "a")
-		b.after(30 * time.Minute)
-		wantEqual(t, "read", b.rounds(), "a")
-		b.host(nil, "b")
-		events <- 3
-		snap := b.after(5 * time.Second)
-		wantEqual(t, "devices", names(snap), []string{"b"})
-		wantEqual(t, "times that devices were listed", listed.Load(), int32(2))
-		wantEqual(t, "read", b.rounds(), "b")
-		b.host(nil)
-		events <- 1
-		wantEqual(t, "devices", names(b.after(5*time.Second)), []string(nil))
-		before := b.log.String()
-		events <- 0
-		b.after(2 * time.Hour)
-		wantEqual(t, "watches", watched.Load(), int32(2))
-		wantEqual(t, "log", b.log.String(), before)
-	})
-}
-
 // TestVanishedWhileBusy verifies that a device that vanishes is forgotten at once, whether it waits for a
 // slot or is probed.
 func TestVanishedWhileBusy(t *testing.T) {

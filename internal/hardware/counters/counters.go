@@ -138,8 +138,10 @@ func Values(h *state.Hardware, p *state.HardwarePort) []Value {
 			continue
 		}
 		// In a virtual machine nothing says that a function is a virtual one.
-		if c, _ := find(r.Group, r.Name, counters); role != "pf" && r.VFUncounted && c.Value == 0 {
-			continue
+		if r.VFUncounted && role != "pf" {
+			if c, _ := find(r.Group, r.Name, counters); c.Value == 0 {
+				continue
+			}
 		}
 		feeds[r.Metric] = append(feeds[r.Metric], r)
 	}
@@ -163,6 +165,11 @@ func Values(h *state.Hardware, p *state.HardwarePort) []Value {
 					break
 				}
 			}
+		}
+	}
+	for i := range values {
+		if n := len(p.Members); n > 1 && strings.HasSuffix(values[i].Metric, "_seconds_total") {
+			values[i].Value /= float64(n) // A share of the time is the mean of a bond's members.
 		}
 	}
 	return values

@@ -22,7 +22,7 @@ func set(t testing.TB, parameter, value string) {
 }
 
 // TestPFC verifies that the exporter sees the pauses that an adapter of mlx5 counts. The driver
-// refreshes its copy of them only for who reads the statistics of ethtool -S, and nobody else
+// refreshes its copy of them only when a program reads the statistics of ethtool -S, and no other program
 // does so here.
 func TestPFC(t *testing.T) {
 	list := adapters(t)
