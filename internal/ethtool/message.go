@@ -255,7 +255,7 @@ func readFECBin(ad *netlink.AttributeDecoder, add func(string, uint64)) {
 		case attrBinHigh:
 			high = ad.Uint32()
 		case attrBinValue:
-			value := uint64(0)
+			var value uint64
 			if len(ad.Bytes()) == 4 {
 				value = uint64(ad.Uint32())
 			} else {
