@@ -11,8 +11,8 @@ import (
 // Usage is the state of the objects of one type on a device.
 type Usage struct {
 	Type string
-	// Objects counts all objects. User, Kernel and Unknown are its parts by owner, but for those
-	// of the exporter. Unknown were only counted.
+	// Objects counts all objects. User, Kernel and Unknown are its parts by owner, without
+	// those of the exporter. Unknown were only counted.
 	Objects, User, Kernel, Unknown int64
 	// Others belong to processes that are not named as owners. Unowned are user objects for
 	// which the kernel names no process.

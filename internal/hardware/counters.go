@@ -61,7 +61,7 @@ func (d *device) ethtool(p *state.HardwarePort) []state.Counter {
 	if p.Bond == "" || p.Bond != p.Netdev {
 		return withoutReason(p, d.askEthtool(p.Netdev))
 	}
-	p.Members = d.members(p.Bond)
+	p.Members, _ = d.members(p.Bond)
 	var sums []state.Counter
 	for i, member := range p.Members {
 		found := withoutReason(nil, d.askEthtool(member))
@@ -109,19 +109,6 @@ func (d *device) askEthtool(netdev string) []state.Counter {
 	defer d.end()
 	found, _ := d.Ethtool.Counters(d.ctx, netdev, counters.OfNetdev(d.table)) // Most drivers have only some of them.
 	return valid(found, state.GroupEthtool)
-}
-
-// members returns the members of a bond that belong to the adapter.
-func (d *device) members(bond string) (members []string) {
-	net := filepath.Join(d.Sysfs, "class/net")
-	names, _ := d.list(filepath.Join(net, bond), maxEntries)
-	for _, name := range names {
-		member, ok := strings.CutPrefix(name, "lower_")
-		if ok && isNetdev(member) && (d.function == "" || d.ownNetdev(filepath.Join(net, member))) {
-			members = append(members, member)
-		}
-	}
-	return members
 }
 
 // valid returns the counters whose names can be shown, each name once, as counters of a group.

@@ -671,7 +671,7 @@ func TestCountersOfTheFunction(t *testing.T) {
 	}
 }
 
-// TestLinkDown verifies that a port has the reason why its link is down, which is no counter.
+// TestLinkDown verifies that the reason for a link that is down is stored in the port, not among its counters.
 func TestLinkDown(t *testing.T) {
 	for _, c := range []struct {
 		name, lines, want string
@@ -739,7 +739,7 @@ eth9/netlink/tx_pause_frames: 100
 		reason            *int // of one member it would not say which
 	}{
 		{"one member", bond, "rx_prio3_pause=2 tx_pause_frames=1 fec_corrected_blocks=4", []string{"eth0"}, nil},
-		{"two, of which one counts no FEC", two, "rx_prio3_pause=22 tx_pause_frames=11", []string{"eth0", "eth1"}, nil},
+		{"two, and one counts no FEC", two, "rx_prio3_pause=22 tx_pause_frames=11", []string{"eth0", "eth1"}, nil},
 		{
 			"one of another adapter", two + "lower_eth9 -> ../eth9\n", "rx_prio3_pause=22 tx_pause_frames=11",
 			[]string{"eth0", "eth1"},

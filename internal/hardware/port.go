@@ -98,10 +98,14 @@ func (d *device) rate(p *state.HardwarePort) {
 	if p.LinkLayer != "Ethernet" || p.Ifindex == 0 || d.software() {
 		return
 	}
-	net := filepath.Join(d.Sysfs, "class/net", p.Netdev)
-	megabits, ok := d.int(filepath.Join(net, "speed"))
-	if !ok || megabits <= 0 || megabits >= 1e8 || p.Bond == p.Netdev && !d.ownMembers(net) {
+	megabits, ok := d.int(filepath.Join(d.Sysfs, "class/net", p.Netdev, "speed"))
+	if !ok || megabits <= 0 || megabits >= 1e8 {
 		return
+	}
+	if p.Bond == p.Netdev {
+		if _, all := d.members(p.Bond); !all {
+			return
+		}
 	}
 	if rate := float64(megabits) * 1e6; rate != p.Rate {
 		p.Rate, p.Width, p.Speed = rate, 0, 0
@@ -109,13 +113,22 @@ func (d *device) rate(p *state.HardwarePort) {
 	p.RateFrom = "netdev"
 }
 
-// ownMembers reports whether all members of a bond are on the adapter.
-func (d *device) ownMembers(net string) bool {
-	names, _ := d.list(net, maxEntries)
-	return !slices.ContainsFunc(names, func(name string) bool {
+// members returns the members of a bond that are on the adapter, and whether all are.
+func (d *device) members(bond string) (own []string, all bool) {
+	net := filepath.Join(d.Sysfs, "class/net")
+	names, _ := d.list(filepath.Join(net, bond), maxEntries)
+	all = true
+	for _, name := range names {
 		member, ok := strings.CutPrefix(name, "lower_")
-		return ok && d.function != "" && !d.ownNetdev(filepath.Join(d.Sysfs, "class/net", member))
-	})
+		switch {
+		case !ok || !isNetdev(member):
+		case d.function == "" || d.ownNetdev(filepath.Join(net, member)):
+			own = append(own, member)
+		default:
+			all = false
+		}
+	}
+	return own, all
 }
 
 // netdev finds and reads the network device of a port.

@@ -5,6 +5,7 @@ package links
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"syscall"
 
@@ -14,12 +15,23 @@ import (
 )
 
 // ErrMalformed is matched by the errors of messages that cannot be what they should be.
-var ErrMalformed = kernelsocket.ErrMalformed
+var ErrMalformed = errors.New("malformed message")
+
+// A socket receives what the kernel tells all listeners, as [kernelsocket.Socket] does. It
+// can ask for nothing.
+type socket interface {
+	Receive(b []byte) (int, error)
+	Interrupt()
+	Close() error
+}
 
 // dial opens a socket in the network namespace of the calling thread.
-func dial() (kernelsocket.Listener, error) {
+func dial() (socket, error) {
 	return kernelsocket.Dial(unix.NETLINK_ROUTE, 1<<(unix.RTNLGRP_LINK-1))
 }
+
+// receiveBuffer has room for any event, which has a few KB: it lists no virtual functions.
+const receiveBuffer = 32 << 10
 
 // Watch calls handle with the interface index of each network device in the namespace of the
 // calling thread that has changed or is gone. The index is zero if the kernel dropped events:
@@ -35,19 +47,64 @@ func dial() (kernelsocket.Listener, error) {
 // lock.
 func Watch(ctx context.Context, handle func(ifindex int)) error { return watch(ctx, dial, handle) }
 
-func watch(ctx context.Context, dial func() (kernelsocket.Listener, error), handle func(ifindex int)) error {
+func watch(ctx context.Context, dial func() (socket, error), handle func(ifindex int)) error {
+	err := listen(ctx, dial, handle)
+	if ended := ctx.Err(); ended != nil {
+		err = ended
+	}
+	return fmt.Errorf("watching links: %w", err)
+}
+
+// listen returns only with an error.
+func listen(ctx context.Context, dial func() (socket, error), handle func(ifindex int)) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	s, err := dial()
 	if err != nil {
-		return fmt.Errorf("watching links: opening a socket of NETLINK_ROUTE: %w", err)
+		return fmt.Errorf("opening a socket of NETLINK_ROUTE: %w", err)
 	}
-	err = kernelsocket.Listen(ctx, s, func(m syscall.NetlinkMessage) error {
-		ifindex, err := changed(m)
-		if ifindex != 0 {
-			handle(ifindex)
+	interrupted := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		s.Interrupt()
+		close(interrupted)
+	})
+	defer func() {
+		if !stop() {
+			<-interrupted // The socket must not be closed meanwhile.
 		}
-		return err
-	}, func() { handle(0) })
-	return fmt.Errorf("watching links: %w", err)
+		_ = s.Close() // nothing was written
+	}()
+	buffer := make([]byte, receiveBuffer)
+	for {
+		// A kernel that always has the next event ready makes no read wait.
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n, err := s.Receive(buffer)
+		switch {
+		case errors.Is(err, syscall.ENOBUFS):
+			handle(0)
+			continue
+		case err != nil:
+			return err
+		case n > len(buffer):
+			return fmt.Errorf("%w: %d bytes, more than %d", ErrMalformed, n, len(buffer))
+		}
+		messages, err := syscall.ParseNetlinkMessage(buffer[:n])
+		if err != nil {
+			return fmt.Errorf("%w: %d bytes are no messages: %w", ErrMalformed, n, err)
+		}
+		for _, m := range messages {
+			ifindex, err := changed(m)
+			if err != nil {
+				return err
+			}
+			if ifindex != 0 {
+				handle(ifindex)
+			}
+		}
+	}
 }
 
 // changed returns the index of the network device that a message is about. Zero means none.

@@ -21,7 +21,7 @@ var (
 	ErrInterrupted = errors.New("the table changed while it was read")
 
 	// ErrMalformed is matched by the errors of messages that could not be decoded.
-	ErrMalformed = kernelsocket.ErrMalformed
+	ErrMalformed = errors.New("malformed message")
 
 	// ErrNotSupported is matched by the errors of requests that the kernel is too old for. The
 	// kernel's errno is matched, too: EOPNOTSUPP, or EINVAL for a device that exists. See

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -128,55 +127,51 @@ func netdevOf(attributes []byte) string {
 	return unix.ByteSliceToString(all[0].Data)
 }
 
-// answer encodes the reply to a request, and returns what it begins with, or nil for none.
+// answer encodes the reply to a request, and returns its first bytes. Nil means no reply.
 func (kernel) answer(request []byte, all map[string]uint64, e *netlink.AttributeEncoder) (begin []byte) {
-	has := func(names ...string) bool {
-		return slices.ContainsFunc(names, func(name string) bool { _, ok := all[name]; return ok })
-	}
-	add := func(e *netlink.AttributeEncoder, kind uint16, name string) {
-		if value, ok := all[name]; ok {
-			e.Uint64(kind, value)
-		}
-	}
-	switch command := request[:2]; {
-	case command[0] == 6 && has("link_down_events", "link_down_reason"):
-		for kind, name := range map[uint16]string{5: "link_down_reason", 6: "link_down_detail"} {
-			if value, ok := all[name]; ok {
+	// add encodes the numbers that there are as the attributes of these kinds, and reports whether there are any.
+	add := func(e *netlink.AttributeEncoder, names map[uint16]string) (found bool) {
+		for kind, name := range names {
+			value, ok := all[name]
+			switch found = found || ok; {
+			case !ok:
+			case name == "link_down_events":
+				e.Uint32(kind, uint32(value))
+			case request[0] == linkState:
 				e.Uint8(kind, uint8(value))
+			default:
+				e.Uint64(kind, value)
 			}
 		}
-		if count, ok := all["link_down_events"]; ok {
-			e.Uint32(7, uint32(count))
-		}
-		return []byte{6, 1, 0, 0}
-	case command[0] == 21 && has("tx_pause_frames", "rx_pause_frames", "tx_pause_storm_events"):
-		e.Nested(5, func(e *netlink.AttributeEncoder) error {
-			add(e, 2, "tx_pause_frames")
-			add(e, 3, "rx_pause_frames")
-			add(e, 4, "tx_pause_storm_events")
+		return found
+	}
+	within := func(e *netlink.AttributeEncoder, kind uint16, names map[uint16]string) (found bool) {
+		e.Nested(kind, func(e *netlink.AttributeEncoder) error {
+			found = add(e, names)
 			return nil
 		})
-		return []byte{22, 1, 0, 0}
-	case command[0] == 29 && has("fec_corrected_blocks", "fec_uncorrectable_blocks", "fec_corrected_bits"):
-		e.Nested(5, func(e *netlink.AttributeEncoder) error {
-			add(e, 2, "fec_corrected_blocks")
-			add(e, 3, "fec_uncorrectable_blocks")
-			add(e, 4, "fec_corrected_bits")
-			return nil
-		})
-		return []byte{30, 1, 0, 0}
-	case command[0] == 32 && has("symbol_errors_during_carrier"):
+		return found
+	}
+	found, reply := false, request[0]+1
+	switch request[0] {
+	case linkState:
+		found, reply = add(e, map[uint16]string{5: "link_down_reason", 6: "link_down_detail", 7: "link_down_events"}), linkState
+	case 21:
+		found = within(e, 5, map[uint16]string{2: "tx_pause_frames", 3: "rx_pause_frames", 4: "tx_pause_storm_events"})
+	case 29:
+		found = within(e, 5, map[uint16]string{2: "fec_corrected_blocks", 3: "fec_uncorrectable_blocks", 4: "fec_corrected_bits"})
+	case 32:
 		e.Nested(4, func(e *netlink.AttributeEncoder) error {
 			e.Uint32(2, 0)
-			e.Nested(4, func(e *netlink.AttributeEncoder) error {
-				add(e, 0, "symbol_errors_during_carrier")
-				return nil
-			})
+			found = within(e, 4, map[uint16]string{0: "symbol_errors_during_carrier"})
 			return nil
 		})
-		return []byte{33, 1, 0, 0}
-	case command[0] == unix.AF_UNSPEC && command[1] == 21 && has("pfc_en"):
-		pfc := []byte{8, byte(all["pfc_en"]), 0, 0, 0, 0, 0, 0}
+	case unix.AF_UNSPEC:
+		enabled, ok := all["pfc_en"]
+		if !ok || request[1] != 21 {
+			return nil
+		}
+		pfc := []byte{8, byte(enabled), 0, 0, 0, 0, 0, 0}
 		for _, name := range []string{"pfc_requests_prio", "pfc_indications_prio"} {
 			for i := range 8 {
 				pfc = binary.NativeEndian.AppendUint64(pfc, all[name+strconv.Itoa(i)])
@@ -188,5 +183,10 @@ func (kernel) answer(request []byte, all map[string]uint64, e *netlink.Attribute
 		})
 		return []byte{0, 21, 0, 0}
 	}
-	return nil
+	if !found {
+		return nil
+	}
+	return []byte{reply, 1, 0, 0}
 }
+
+const linkState = 6 // ETHTOOL_MSG_LINKSTATE_GET, and its reply

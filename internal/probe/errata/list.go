@@ -47,7 +47,7 @@ func All() []Erratum {
 		},
 		{
 			Driver: "bnxt_re", Contract: "srq_reports_actual",
-			What:   "Creation leaves max_wr as requested; the query reports the slots of the queue, of which there is at least one more.",
+			What:   "Creation leaves max_wr as requested; the query reports the slots of the queue, which are at least one more.",
 			Source: "Linux: bnxt_re_create_srq and bnxt_re_query_srq in drivers/infiniband/hw/bnxt_re/ib_verbs.c",
 		},
 		{
@@ -67,7 +67,7 @@ func All() []Erratum {
 		},
 		{
 			Driver: "bnxt_re", Contract: "qp_recv_caps_ignored_with_srq", Modes: []string{"max_recv_wr", "max_recv_sge"},
-			What:   "The sizes of the receive queue are checked against the limits even if there is none.",
+			What:   "The sizes of the receive queue are checked against the limits although the queue pair has none.",
 			Source: "rdma-core: bnxt_re_check_qp_limits in providers/bnxt_re/verbs.c; Linux: bnxt_re_test_qp_limits in drivers/infiniband/hw/bnxt_re/ib_verbs.c",
 		},
 		{
@@ -129,7 +129,7 @@ func All() []Erratum {
 		},
 		{
 			Driver: "hns", Contract: "qp_recv_caps_ignored_with_srq", Modes: []string{"max_recv_wr", "max_recv_sge"},
-			What:   "The sizes of the receive queue are checked against the limits even if there is none.",
+			What:   "The sizes of the receive queue are checked against the limits although the queue pair has none.",
 			Source: "rdma-core: verify_qp_create_cap in providers/hns/hns_roce_u_verbs.c",
 		},
 		{
@@ -164,7 +164,7 @@ func All() []Erratum {
 		},
 		{
 			Driver: "mlx4", Contract: "qp_recv_caps_ignored_with_srq", Modes: []string{"max_recv_wr", "max_recv_sge"},
-			What:   "The sizes of the receive queue are checked against the limits even if there is none.",
+			What:   "The sizes of the receive queue are checked against the limits although the queue pair has none.",
 			Source: "rdma-core: create_qp_ex in providers/mlx4/verbs.c",
 		},
 		{
@@ -284,7 +284,7 @@ func All() []Erratum {
 		},
 		{
 			Driver: "siw", Contract: "qp_recv_caps_ignored_with_srq", Modes: []string{"max_recv_wr", "max_recv_sge"},
-			What:   "The sizes of the receive queue are checked against the limits even if there is none.",
+			What:   "The sizes of the receive queue are checked against the limits although the queue pair has none.",
 			Source: "Linux: siw_create_qp in drivers/infiniband/sw/siw/siw_verbs.c (6.1 and 6.12)",
 		},
 		{
