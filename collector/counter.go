@@ -38,14 +38,10 @@ func declareCounter(t *table) {
 
 // addCounters adds port counters under names common to all drivers.
 func addCounters(b *builder, name string, r *state.Hardware) {
-	rare := make(map[string]bool)
-	for _, m := range counters.Metrics() {
-		rare[m.Name] = m.Rare
-	}
 	for i := range r.Ports {
 		p := &r.Ports[i]
 		for _, v := range counters.Values(r, p) {
-			addCounted(b, name, strconv.Itoa(p.Number), v, rare[v.Metric])
+			addCounted(b, name, strconv.Itoa(p.Number), v)
 		}
 	}
 	for port, all := range countersOf(r) {
@@ -68,13 +64,13 @@ func countersOf(r *state.Hardware) iter.Seq2[string, []state.Counter] {
 	}
 }
 
-func addCounted(b *builder, name, port string, v counters.Value, rare bool) {
+func addCounted(b *builder, name, port string, v counters.Value) {
 	f := b.byName[v.Metric]
 	if f == nil {
 		return
 	}
 	values := []string{name, port, v.Label}[:len(f.labels)]
-	if rare {
+	if v.Rare {
 		b.sparse(v.Metric, v.Value, values...)
 	} else {
 		b.gauge(v.Metric, v.Value, values...)

@@ -212,8 +212,7 @@ func (d *device) software() bool {
 	return d.Driver == "rxe" || d.Driver == "siw"
 }
 
-// SoftwareDriver returns rxe if a device is one of Soft-RoCE, and otherwise nothing. Callers need it
-// where the kernel does not report the driver over netlink.
+// SoftwareDriver returns rxe if a device is one of Soft-RoCE. It needs no netlink.
 func SoftwareDriver(sysfs, device string) string {
 	// Only Soft-RoCE has this file, which names its network device.
 	if _, err := os.Stat(filepath.Join(sysfs, "class/infiniband", device, "parent")); err != nil {

@@ -79,6 +79,8 @@ type Value struct {
 	Counter string
 	// Label is the value of the metric's further label, such as the Ethernet priority.
 	Label string
+	// Rare is as in [Metric].
+	Rare bool
 }
 
 // A Table is the rows of one driver.
@@ -120,21 +122,19 @@ func PerFunction(table string) bool { return tableNamed(table).PerFunction }
 // Saturated counters are left out with their metric. Another counter never replaces them, since
 // its value would look like a jump.
 func Values(h *state.Hardware, p *state.HardwarePort) []Value {
-	feeds := make(map[string][]*Row)
-	rows, counters, role := rowsOf(h.Table), p.Counters, h.Identity.Role
+	t, counters, role := tableNamed(h.Table), p.Counters, h.Identity.Role
+	rows, feeds := rowsOf(t), make(map[string][]*Row)
 	if p.Uplink {
 		counters = slices.Concat(counters, h.Counters)
 	}
 	var set []string // of counters/, if not all are
 	if p.LinkLayer == "Ethernet" || role == "vf" {
-		set = tableNamed(h.Table).Ethernet
+		set = t.Ethernet
 	}
 	for i := range rows {
 		r := &rows[i]
-		if set != nil && r.Group == state.GroupPort && !slices.Contains(set, r.Name) {
-			continue
-		}
-		if r.LinkLayer != "" && (r.LinkLayer == "Ethernet") != (p.LinkLayer == "Ethernet") {
+		if r.Metric == "" || set != nil && r.Group == state.GroupPort && !slices.Contains(set, r.Name) ||
+			r.LinkLayer != "" && (r.LinkLayer == "Ethernet") != (p.LinkLayer == "Ethernet") {
 			continue
 		}
 		// In a virtual machine nothing says that a function is a virtual one.
@@ -147,7 +147,7 @@ func Values(h *state.Hardware, p *state.HardwarePort) []Value {
 	}
 	var values []Value
 	for _, m := range Metrics() {
-		feeds := feeds[m.Name]
+		feeds, before := feeds[m.Name], len(values)
 		switch {
 		case len(feeds) == 0:
 		case m.Label == LabelPriority:
@@ -166,10 +166,11 @@ func Values(h *state.Hardware, p *state.HardwarePort) []Value {
 				}
 			}
 		}
-	}
-	for i := range values {
-		if n := len(p.Members); n > 1 && strings.HasSuffix(values[i].Metric, "_seconds_total") {
-			values[i].Value /= float64(n) // A share of the time is the mean of a bond's members.
+		for i := before; i < len(values); i++ {
+			values[i].Rare = m.Rare
+			if m.Unit == "seconds" && len(p.Members) > 1 {
+				values[i].Value /= float64(len(p.Members)) // A share of the time is the mean of a bond's members.
+			}
 		}
 	}
 	return values
@@ -300,8 +301,8 @@ func OfNetdev(table string) func(name string) bool {
 // rowsOf returns the rows that apply to a device with a table: its own, then those for every
 // device. The latter feed no metric that the driver's own rows feed for the same ports, and none if
 // the driver has another row for the same counter.
-func rowsOf(table string) []Row {
-	own, rows := tableNamed(table).Rows, common().Rows
+func rowsOf(t Table) []Row {
+	own, rows := t.Rows, common().Rows
 	for i := range rows {
 		r := &rows[i]
 		for j := range own {
