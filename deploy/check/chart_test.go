@@ -20,10 +20,10 @@ var values = []struct {
 	name string
 	want map[string]int
 }{
-	{"defaults", map[string]int{"DaemonSet": 1, "NetworkPolicy": 1, "ServiceAccount": 1}},
+	{"defaults", map[string]int{"DaemonSet": 1, "ServiceAccount": 1}},
 	{"host-network", map[string]int{"DaemonSet": 1, "PodMonitor": 1, "ServiceAccount": 1}},
-	{"secured", map[string]int{"DaemonSet": 1, "NetworkPolicy": 1, "PodMonitor": 1, "ServiceAccount": 1}},
-	{"service-monitor", map[string]int{"ConfigMap": 3, "DaemonSet": 1, "NetworkPolicy": 1, "PrometheusRule": 2, "Service": 1, "ServiceAccount": 1, "ServiceMonitor": 1}},
+	{"secured", map[string]int{"DaemonSet": 1, "PodMonitor": 1, "ServiceAccount": 1}},
+	{"service-monitor", map[string]int{"ConfigMap": 3, "DaemonSet": 1, "PrometheusRule": 2, "Service": 1, "ServiceAccount": 1, "ServiceMonitor": 1}},
 	{"restricted", map[string]int{"DaemonSet": 1, "NetworkPolicy": 1, "ServiceAccount": 1}},
 	{"everything", map[string]int{"ConfigMap": 4, "DaemonSet": 1, "NetworkPolicy": 1, "PodMonitor": 1, "PrometheusRule": 2, "ServiceAccount": 1}},
 }
@@ -137,6 +137,39 @@ func checkHarmless(t *testing.T, pod *corev1.PodSpec, container string) {
 	}
 }
 
+// TestHostNetwork: by default the pods are in the host's network namespace, which shows the counters and links of
+// RoCE ports, and listen on as few of its addresses as Prometheus and the health checks need.
+func TestHostNetwork(t *testing.T) {
+	const everywhere = "--web.listen-address=:10879"
+	node := []string{"--web.listen-address=127.0.0.1:10879", "--web.listen-address=[$(NODE_ADDRESS)]:10879"}
+	for _, test := range []struct {
+		set    string
+		host   bool
+		dns    corev1.DNSPolicy
+		listen []string
+	}{
+		{"", true, corev1.DNSClusterFirstWithHostNet, node},
+		{"web.address=all", true, corev1.DNSClusterFirstWithHostNet, []string{everywhere}},
+		{"hostNetwork=false", false, corev1.DNSClusterFirst, []string{everywhere}},
+	} {
+		t.Run(test.set, func(t *testing.T) {
+			pod := only[*appsv1.DaemonSet](t, chartObjects(t, "defaults", "--set", test.set)).Spec.Template.Spec
+			if pod.HostNetwork != test.host || pod.DNSPolicy != test.dns {
+				t.Errorf("hostNetwork is %t and dnsPolicy %s", pod.HostNetwork, pod.DNSPolicy)
+			}
+			c := pod.Containers[0]
+			listen := slices.DeleteFunc(slices.Clone(c.Args), func(arg string) bool { return !strings.HasPrefix(arg, "--web.listen-address=") })
+			if !slices.Equal(listen, test.listen) {
+				t.Errorf("the arguments are %q, want %q", listen, test.listen)
+			}
+			i := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "NODE_ADDRESS" })
+			if (i >= 0) != (len(test.listen) > 1) || i >= 0 && c.Env[i].ValueFrom.FieldRef.FieldPath != "status.hostIP" {
+				t.Errorf("the environment is %v", c.Env)
+			}
+		})
+	}
+}
+
 // TestDeviceResources: each resource is asked for once, beside the limits given.
 func TestDeviceResources(t *testing.T) {
 	limits := only[*appsv1.DaemonSet](t, chartObjects(t, "host-network")).Spec.Template.Spec.Containers[0].Resources.Limits
@@ -178,9 +211,9 @@ func TestSecrets(t *testing.T) {
 
 // TestNetworkPolicy: only the port is open, and nothing goes out.
 func TestNetworkPolicy(t *testing.T) {
-	for name, from := range map[string]int{"defaults": 0, "secured": 1} {
+	for name, from := range map[string]int{"defaults": 0, "restricted": 1} {
 		t.Run(name, func(t *testing.T) {
-			objects := chartObjects(t, name)
+			objects := chartObjects(t, name, "--set", "hostNetwork=false")
 			policy := only[*networkingv1.NetworkPolicy](t, objects)
 			if len(policy.Spec.PolicyTypes) != 2 || len(policy.Spec.Egress) != 0 || len(policy.Spec.Ingress) != 1 {
 				t.Fatalf("the policy is %+v", policy.Spec)
@@ -305,7 +338,8 @@ func TestNotes(t *testing.T) {
 	const (
 		noDevice = "NO DEVICE CAN BE OPENED"
 		level    = "Pod Security level privileged"
-		open     = "reads the metrics"
+		open     = "anyone who reaches the address of a node"
+		wide     = "anyone who reaches any address of a node"
 		unknown  = "Nothing tells Prometheus"
 		scheme   = "scraped by http"
 		blind    = "counters and links of ports are missing"
@@ -315,11 +349,12 @@ func TestNotes(t *testing.T) {
 		name, set string
 		want      []string
 	}{
-		{"defaults", "", []string{noDevice, level, unknown, blind}},
-		{"host-network", "", []string{level, open}},
-		{"secured", "", []string{level, blind}},
-		{"secured", "monitor.scheme=http", []string{level, scheme, blind}},
-		{"service-monitor", "", []string{level, blind}},
+		{"defaults", "", []string{noDevice, level, unknown, open}},
+		{"defaults", "hostNetwork=false", []string{noDevice, level, unknown, blind}},
+		{"host-network", "", []string{level, wide}},
+		{"secured", "", []string{level}},
+		{"secured", "monitor.scheme=http", []string{level, scheme}},
+		{"service-monitor", "", []string{level, open}},
 		{"restricted", "", []string{unknown, blind}},
 		{"everything", "", []string{level, blind}},
 		{"everything", "flags.probe.jitter=0.2", []string{level, ignored, blind}},
@@ -329,7 +364,7 @@ func TestNotes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, words := range []string{noDevice, level, open, unknown, scheme, blind, ignored} {
+			for _, words := range []string{noDevice, level, open, wide, unknown, scheme, blind, ignored} {
 				if got, want := strings.Contains(out, words), slices.Contains(test.want, words); got != want {
 					t.Errorf("%q is in the notes: %t, want %t:\n%s", words, got, want, out)
 				}

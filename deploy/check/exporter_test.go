@@ -1,6 +1,7 @@
 package check_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -12,6 +13,7 @@ import (
 	"fmt"
 	"maps"
 	"math/big"
+	"net"
 	"os"
 	"os/exec"
 	"path"
@@ -116,10 +118,16 @@ const defaultPort = "10879"
 func checkPort(t *testing.T, c *corev1.Container) {
 	t.Helper()
 	port := defaultPort
-	for _, arg := range c.Args {
-		if address, found := strings.CutPrefix(arg, "--web.listen-address="); found {
-			port = strings.TrimPrefix(address, ":")
+	local := true
+	for i, arg := range slices.DeleteFunc(slices.Clone(c.Args), func(arg string) bool { return !strings.HasPrefix(arg, "--web.listen-address=") }) {
+		host, p, err := net.SplitHostPort(strings.TrimPrefix(arg, "--web.listen-address="))
+		if err != nil || i > 0 && p != port {
+			t.Errorf("%q: %v, want the port %s", arg, err, port)
 		}
+		port, local = p, i > 0 && local || host == "" || host == "127.0.0.1"
+	}
+	if !local {
+		t.Errorf("nothing listens where the probes ask: %q", c.Args)
 	}
 	if len(c.Ports) != 1 || strconv.Itoa(int(c.Ports[0].ContainerPort)) != port {
 		t.Errorf("the ports are %v, served on is %s", c.Ports, port)
@@ -157,11 +165,12 @@ func probes(t *testing.T, c *corev1.Container) [][]string {
 	return commands
 }
 
-// expanded returns arguments as the kubelet gives them to a process.
+// expanded returns arguments as the kubelet gives them to a process, on a node whose address is 127.0.0.2.
 func expanded(t *testing.T, args []string) []string {
 	t.Helper()
 	all := make([]string, len(args))
 	for i, arg := range args {
+		arg = strings.ReplaceAll(arg, "[$(NODE_ADDRESS)]", "[127.0.0.2]")
 		if strings.Contains(strings.ReplaceAll(arg, "$$", ""), "$(") {
 			t.Errorf("%q has a variable", arg)
 		}
@@ -190,8 +199,17 @@ func runExporter(t *testing.T, c *corev1.Container, files map[string]string) {
 			args[i] = strings.ReplaceAll(args[i], "="+name, "="+file)
 		}
 	}
-	args = slices.DeleteFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--web.listen-address=") })
-	args = append(args, "--web.listen-address=127.0.0.1:0")
+	// Any free port does, on loopback instead of all addresses.
+	listens := false
+	for i, arg := range args {
+		if address, found := strings.CutPrefix(arg, "--web.listen-address="); found {
+			host := address[:strings.LastIndex(address, ":")]
+			args[i], listens = "--web.listen-address="+cmp.Or(host, "127.0.0.1")+":0", true
+		}
+	}
+	if !listens {
+		args = append(args, "--web.listen-address=127.0.0.1:0")
+	}
 	if !slices.Contains(args, "--provider=simulated") {
 		args = append(args, "--provider=simulated")
 	}

@@ -33,6 +33,7 @@ func TestPodSecurityLevel(t *testing.T) {
 
 	const (
 		pid   = "host namespaces (hostPID=true)"
+		both  = "host namespaces (hostNetwork=true, hostPID=true)"
 		linux = `seLinuxOptions (pod set forbidden securityContext.seLinuxOptions: type "container_device_t")`
 	)
 	for _, test := range []struct {
@@ -41,10 +42,11 @@ func TestPodSecurityLevel(t *testing.T) {
 		// baseline and restricted are why these levels refuse it; empty if they don't.
 		baseline, restricted string
 	}{
-		{"defaults", pods("defaults"), pid, pid},
-		{"secured", pods("secured"), pid, pid},
-		{"service-monitor", pods("service-monitor"), pid, pid},
-		{"host-network", pods("host-network"), "host namespaces (hostNetwork=true, hostPID=true)", "host namespaces (hostNetwork=true, hostPID=true)"},
+		{"defaults", pods("defaults"), both, both},
+		{"defaults, pod network", pods("defaults", "--set", "hostNetwork=false"), pid, pid},
+		{"secured", pods("secured"), both, both},
+		{"service-monitor", pods("service-monitor"), both, both},
+		{"host-network", pods("host-network"), both, both},
 		{
 			"everything", pods("everything"),
 			pid + `, hostPath volumes (volumes "infiniband", "state"), ` + linux,

@@ -106,6 +106,9 @@ func TestFails(t *testing.T) {
 		{"2024", "monitor.kind=ServiceMonitor", "fullnameOverride"},
 		{"a.b", "monitor.kind=ServiceMonitor", "fullnameOverride"},
 		{"a.b", "monitor.kind=ServiceMonitor,fullnameOverride=a-b", ""},
+		{"r", "networkPolicy.from[0].podSelector.matchLabels.a=b", "networkPolicy.from protects nothing with hostNetwork: true"},
+		{"r", "networkPolicy.from[0].podSelector.matchLabels.a=b,networkPolicy.enabled=false", ""},
+		{"r", "networkPolicy.from[0].podSelector.matchLabels.a=b,hostNetwork=false", ""},
 	} {
 		t.Run(test.release+" "+test.values, func(t *testing.T) {
 			out, err := helmTemplate(test.release, chart, "--set", test.values)
@@ -295,7 +298,6 @@ func TestValuesUsed(t *testing.T) {
 	// What that file leaves as it is, since with it others would have no effect.
 	other := map[string]any{
 		"hostPID":                false,
-		"hostNetwork":            true,
 		"serviceAccount.create":  false,
 		"networkPolicy.enabled":  false,
 		"prometheusRule.enabled": false,
@@ -303,16 +305,23 @@ func TestValuesUsed(t *testing.T) {
 		"updateStrategy.type":    "OnDelete",
 		"web.config.secret":      "another", // which tlsSecret needs
 	}
-	// What is overruled by another value, which is taken back for both.
-	overruled := map[string]string{"image.tag": "image.digest", "nameOverride": "fullnameOverride"}
+	// What has an effect only with other values.
+	given := map[string]map[string]any{
+		"image.tag":    {"image.digest": ""},
+		"nameOverride": {"fullnameOverride": ""},
+		"hostNetwork":  {"networkPolicy.from": []any{}},
+		"web.address":  {"networkPolicy.from": []any{}, "hostNetwork": true},
+	}
 
 	names := leaves("", defaults)
 	maps.Copy(names, leaves("", everything))
 	before := renderedWith(t, everything)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		base, than := everything, before
-		if by := overruled[name]; by != "" {
-			base = with(base, by, at(defaults, by))
+		for by, value := range given[name] {
+			base = with(base, by, value)
+		}
+		if given[name] != nil {
 			than = renderedWith(t, base)
 		}
 		value, found := other[name]

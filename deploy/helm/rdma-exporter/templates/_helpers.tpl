@@ -86,8 +86,18 @@ it says otherwise. */}}
 {{- end }}
 {{- end }}
 
+{{- /* Whether to listen on the node's address and loopback alone. */}}
+{{- define "rdma-exporter.listensOnNode" -}}
+{{- and .Values.hostNetwork (ne .Values.web.address "all") | ternary "yes" "" }}
+{{- end }}
+
 {{- define "rdma-exporter.args" -}}
+{{- if include "rdma-exporter.listensOnNode" . }}
+- --web.listen-address=127.0.0.1:{{ .Values.web.port }}
+- --web.listen-address=[$(NODE_ADDRESS)]:{{ .Values.web.port }}
+{{- else }}
 - --web.listen-address=:{{ .Values.web.port }}
+{{- end }}
 {{- if include "rdma-exporter.config" . }}
 - --config.file=/etc/rdma_exporter/config.yml
 {{- end }}
