@@ -11,8 +11,8 @@ type Config struct {
 	// Budget limits the time for reading tables. Objects that are not read by then are only
 	// counted. An eighth of it is added for their owners.
 	Budget time.Duration `json:"budget_ns"`
-	// MaxObjects limits the objects of one type that are read one by one. If there are more,
-	// only their number is reported.
+	// MaxObjects is how many objects of one type are read in any case. If there are more, reading
+	// ends after a quarter of the Budget.
 	MaxObjects int64 `json:"max_objects"`
 	// Owners is how many owners of each type are named.
 	Owners int `json:"owners"`

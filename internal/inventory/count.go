@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"syscall"
@@ -55,7 +56,9 @@ type tally struct {
 	// late are objects that may have been destroyed since.
 	late []restrack.Object
 	// own counts the objects of the exporter's children. No other count includes them.
-	own        int64
+	own int64
+	// partial is true if only a part of the table was read.
+	partial    bool
 	queuePairs map[[2]string]int64
 	// broken counts queue pairs of programs in an error state, by their thread.
 	broken             map[uint32]int64
@@ -72,6 +75,10 @@ type tally struct {
 	beyond    int64
 	// left counts the objects left in the contexts of look.
 	left map[uint32]int64
+	// used counts the uses of completion queues by queue pairs, to send and to receive, and uses
+	// those in each context.
+	used int64
+	uses map[uint32]int64
 }
 
 func newCount(o Options, people *census, index uint32, summary map[string]int64) *count {
@@ -92,6 +99,7 @@ func newTally(t restrack.Type) *tally {
 	return &tally{
 		typ: t, queuePairs: make(map[[2]string]int64), broken: make(map[uint32]int64),
 		byThread: make(map[uint32]int64), byContext: make(map[uint32]int64), left: make(map[uint32]int64),
+		uses: make(map[uint32]int64),
 	}
 }
 
@@ -104,6 +112,26 @@ func (s *count) incomplete(got *tally, reason state.IncompleteReason, detail str
 		s.uncounted = append(s.uncounted, state.ObjectCount{Type: name, Owner: state.OwnerUnknown, Objects: max(n-got.own, 0)})
 		s.uncounted = append(s.uncounted, got.ours()...)
 	}
+}
+
+// cut counts the objects of a table of which only a part was read, and names their owners as far as
+// they are known. If completion queues are used by more queue pairs than were read, those tell it.
+func (s *count) cut(ctx context.Context, got *tally, reason state.IncompleteReason, why string) {
+	counted := max(s.summary[got.typ.String()], got.objects)
+	s.incomplete(got, reason, fmt.Sprintf("of %d objects %d were looked at: %s", counted, got.objects, why))
+	s.settle(ctx, got)
+	for _, t := range s.tallies {
+		if pairs := t.used / 2; got.typ == restrack.QP && pairs > got.user { //nolint:mnd // two uses each
+			for context := range t.uses {
+				t.uses[context] /= 2
+			}
+			clear(got.byThread)
+			got.byContext, got.untraced, got.beyond, got.user = t.uses, 0, 0, pairs
+		}
+	}
+	got.beyond += max(counted-got.own-got.kernel-got.user, 0)
+	got.partial = true
+	s.tallies = append(s.tallies, got)
 }
 
 // ours returns the objects of the exporter's children, if any.
@@ -189,6 +217,11 @@ func (s *count) add(to *tally, obj *restrack.Object, context uint32, known bool)
 	to.userSum += size
 	if obj.Type == restrack.CQ {
 		s.oversized(to, obj)
+		if _, seen := to.uses[context]; known && (seen || len(to.uses) < maxTracked) {
+			n := int64(min(obj.Users, maxCount))
+			to.uses[context] += n
+			to.used += n
+		}
 	}
 	if known && s.look[context] {
 		to.left[context]++
@@ -260,28 +293,8 @@ func (s *count) inventory(visible bool) state.Inventory {
 	orphans := make(map[uint32][]state.TypeCount)
 	for _, t := range s.tallies {
 		name := t.typ.String()
-		i.Objects = append(i.Objects,
-			state.ObjectCount{Type: name, Owner: state.OwnerUser, Objects: t.user},
-			state.ObjectCount{Type: name, Owner: state.OwnerKernel, Objects: t.kernel})
-		i.Objects = append(i.Objects, t.ours()...)
-		sums := []state.OwnerSum{{Owner: state.OwnerUser, Sum: t.userSum}, {Owner: state.OwnerKernel, Sum: t.kernelSum}}
-		switch t.typ {
-		case restrack.CQ:
-			i.CQEntries = sums
-		case restrack.MR:
-			i.MRBytes = sums
-		case restrack.QP:
-			i.TransientErrors = people.passing(t.broken, maxOwn-t.own)
-		}
-		for key, n := range t.queuePairs {
-			i.QueuePairs = append(i.QueuePairs, state.QueuePairCount{Type: key[0], State: key[1], Objects: n})
-		}
-		if u := t.unfillable; u.Objects > 0 {
-			u.PID = people.process(t.largestThread)
-			i.OversizedCQs = &u
-		}
-		for id, n := range t.left {
-			i.Leftover = append(i.Leftover, state.Leftover{Context: state.Context{Index: s.index, ID: id}, Type: name, Objects: n})
+		if !t.partial {
+			s.sum(&i, t)
 		}
 		threads := maps.Clone(t.byThread)
 		var ownerless int64
@@ -318,6 +331,34 @@ func (s *count) inventory(visible bool) state.Inventory {
 		return cmp.Or(cmp.Compare(a.Context.ID, b.Context.ID), cmp.Compare(a.Type, b.Type))
 	})
 	return i
+}
+
+// sum adds what a table that was read completely has in all.
+func (s *count) sum(i *state.Inventory, t *tally) {
+	name := t.typ.String()
+	i.Objects = append(i.Objects,
+		state.ObjectCount{Type: name, Owner: state.OwnerUser, Objects: t.user},
+		state.ObjectCount{Type: name, Owner: state.OwnerKernel, Objects: t.kernel})
+	i.Objects = append(i.Objects, t.ours()...)
+	sums := []state.OwnerSum{{Owner: state.OwnerUser, Sum: t.userSum}, {Owner: state.OwnerKernel, Sum: t.kernelSum}}
+	switch t.typ {
+	case restrack.CQ:
+		i.CQEntries = sums
+	case restrack.MR:
+		i.MRBytes = sums
+	case restrack.QP:
+		i.TransientErrors = s.people.passing(t.broken, maxOwn-t.own)
+	}
+	for key, n := range t.queuePairs {
+		i.QueuePairs = append(i.QueuePairs, state.QueuePairCount{Type: key[0], State: key[1], Objects: n})
+	}
+	if u := t.unfillable; u.Objects > 0 {
+		u.PID = s.people.process(t.largestThread)
+		i.OversizedCQs = &u
+	}
+	for id, n := range t.left {
+		i.Leftover = append(i.Leftover, state.Leftover{Context: state.Context{Index: s.index, ID: id}, Type: name, Objects: n})
+	}
 }
 
 // contexts adds their device contexts to the owners.

@@ -142,23 +142,22 @@ func Index(ctx context.Context, tables Tables, device string) (uint32, error) {
 // being destroyed makes the driver fail, and with it the dump.
 const attempts = 3
 
-// errTooMany ends the reading of a table.
+// tableShare is the part of the budget for which a table with more than Config.MaxObjects is read.
+const tableShare = 4
+
+// errTooMany ends the reading of such a table.
 var errTooMany = errors.New("too many objects")
 
 // read reads one table. It returns an error only if the device has been removed.
 func (s *count) read(ctx context.Context, t restrack.Type) error {
-	counted, known := s.summary[t.String()]
-	if known && counted > s.o.MaxObjects {
-		s.incomplete(newTally(t), state.IncompleteMaxObjects, fmt.Sprintf("%d objects are more than %d", counted, s.o.MaxObjects))
-		return nil
-	}
+	enough := time.Now().Add(s.o.Budget / tableShare)
 	var got *tally
 	var err error
 	short, before := false, int64(-1)
 	for range attempts {
 		got = newTally(t)
 		err = s.o.Tables.Dump(ctx, s.index, t, func(obj *restrack.Object) error {
-			if got.objects >= s.o.MaxObjects {
+			if got.objects >= s.o.MaxObjects && time.Now().After(enough) {
 				return errTooMany
 			}
 			s.take(got, obj)
@@ -185,10 +184,10 @@ func (s *count) read(ctx context.Context, t restrack.Type) error {
 		// The objects that were seen are nearly right.
 		s.mark(t, state.IncompleteInterrupted, err.Error())
 	case errors.Is(err, errTooMany):
-		s.incomplete(got, state.IncompleteMaxObjects, fmt.Sprintf("there are more than %d objects", s.o.MaxObjects))
+		s.cut(ctx, got, state.IncompleteMaxObjects, fmt.Sprintf("beyond %d, reading ends after %v", s.o.MaxObjects, s.o.Budget/tableShare))
 		return nil
 	case ctx.Err() != nil:
-		s.incomplete(got, state.IncompleteTimeout, fmt.Sprintf("%v were over after %d objects", s.o.Budget, got.objects))
+		s.cut(ctx, got, state.IncompleteTimeout, fmt.Sprintf("%v were over", s.o.Budget))
 		return nil
 	case errors.Is(err, restrack.ErrNotSupported):
 		s.incomplete(got, state.IncompleteNotSupported, err.Error())

@@ -30,8 +30,10 @@ type tables struct {
 	fails map[restrack.Type]func(attempt int) error
 	// blocks is a table whose reading ends only with the context.
 	blocks restrack.Type
-	// slow is the time that reading a table takes.
-	slow time.Duration
+	// slow is the time that reading each table, or the one of slowType, takes before its first row, and rowTime
+	// before each row.
+	slow, rowTime time.Duration
+	slowType      restrack.Type
 	// passedOver are objects that no dump shows.
 	passedOver map[restrack.Type][]restrack.Object
 	getErr     error
@@ -77,13 +79,16 @@ func (k *tables) Dump(ctx context.Context, i uint32, t restrack.Type, visit func
 		k.dumps = make(map[restrack.Type]int)
 	}
 	k.dumps[t]++
-	time.Sleep(k.slow)
+	if k.slowType == 0 || k.slowType == t {
+		time.Sleep(k.slow)
+	}
 	objects := k.objects[t]
 	if skip := k.skips[t]; skip != nil {
 		objects = objects[skip(k.dumps[t]):]
 	}
 	for _, o := range objects {
 		o.Type = t
+		time.Sleep(k.rowTime)
 		if err := visit(&o); err != nil {
 			return err
 		}
@@ -461,7 +466,6 @@ func TestOwnChildren(t *testing.T) {
 			tables{blocks: restrack.QP, counts: map[restrack.Type]uint64{restrack.QP: 1}},
 			"{qp unknown 0} {qp exporter 2}",
 		},
-		"more than are read": {tables{counts: map[restrack.Type]uint64{restrack.QP: 20000}}, "{qp unknown 20000}"},
 	} {
 		tt.tables.objects = objects
 		i = take(t, &tt.tables, family(), options).Inventory
@@ -535,7 +539,7 @@ func TestLeftIsConfirmed(t *testing.T) {
 			"", "{ctx failed context 7: input/output error}",
 		},
 		// The time that other tables take does not matter.
-		"no time": {tables{blocks: restrack.QP}, "", "{qp timeout 20ms were over after 0 objects}"},
+		"no time": {tables{blocks: restrack.QP}, "", "{qp timeout of 0 objects 0 were looked at: 20ms were over}"},
 	} {
 		i := take(t, &tt.tables, new(people), look).Inventory
 		wantList(t, name+": left", i.Leftover, tt.left)
@@ -575,22 +579,28 @@ func TestBudget(t *testing.T) {
 		objects string // of queue pairs
 		dumps   int    // of them
 	}{
-		"more than allowed": {
-			func(_ *tables, o *inventory.Options) { o.MaxObjects = 12 },
-			state.IncompleteMaxObjects, "13 objects are more than 12", counted, 0,
+		"more than allowed, in time": {func(_ *tables, o *inventory.Options) { o.MaxObjects = 12 }, "", "", all, 1},
+		"more than allowed, slow": {
+			func(k *tables, o *inventory.Options) {
+				o.MaxObjects, k.slow, k.slowType = 12, o.Budget/4+1, restrack.QP
+			},
+			state.IncompleteMaxObjects, "of 13 objects 12 were looked at: beyond 12, reading ends after 15s", counted, 1,
 		},
-		"as many as allowed": {func(_ *tables, o *inventory.Options) { o.MaxObjects = 13 }, "", "", all, 1},
-		"as many as allowed, uncounted": {
-			func(k *tables, o *inventory.Options) { o.MaxObjects = 13; k.counts = map[restrack.Type]uint64{} },
-			"", "", all, 1,
+		"as many as allowed, slow": {
+			func(k *tables, o *inventory.Options) {
+				o.MaxObjects, k.slow, k.slowType = 13, o.Budget/4+1, restrack.QP
+			}, "", "", all, 1,
 		},
 		"more than were counted": {
-			func(k *tables, o *inventory.Options) { o.MaxObjects = 12; k.counts = map[restrack.Type]uint64{} },
-			state.IncompleteMaxObjects, "more than 12", "", 1,
+			func(k *tables, o *inventory.Options) {
+				o.MaxObjects, k.slow, k.slowType = 12, o.Budget/4+1, restrack.QP
+				k.counts = map[restrack.Type]uint64{}
+			},
+			state.IncompleteMaxObjects, "of 12 objects 12 were looked at", "", 1,
 		},
 		"time": {
 			func(k *tables, o *inventory.Options) { o.Budget = 20 * time.Millisecond; k.blocks = restrack.QP },
-			state.IncompleteTimeout, "20ms were over after 13 objects", counted, 1,
+			state.IncompleteTimeout, "of 13 objects 13 were looked at: 20ms were over", counted, 1,
 		},
 		"no such table": {
 			fails(fmt.Errorf("RES_QP_GET: %w", restrack.ErrNotSupported), 9),
@@ -628,6 +638,50 @@ func TestBudget(t *testing.T) {
 				t.Errorf("incomplete %+v, want qp, %s, %q", l, tc.reason, tc.detail)
 			}
 		})
+	}
+}
+
+// TestLargeTable verifies that the largest owners of a table with more objects than are always read are
+// named: with their counts if there is time for all, with what their completion queues are used for if
+// there is not, and otherwise with what was read.
+func TestLargeTable(t *testing.T) {
+	const few, leak = 500, 10000
+	pair := func(pid, context uint32) restrack.Object { return of(50+context, qp(pid, "rc", "rts")) }
+	domains := []restrack.Object{in(1, id(51, user(10))), in(2, id(52, user(20))), in(3, id(53, restrack.Object{}))}
+	pairs := slices.Concat(times(few, pair(10, 1)), times(leak, pair(20, 2)), times(3, of(53, qp(0, "rc", "err"))))
+	for name, tc := range map[string]struct {
+		rowTime                            time.Duration
+		queues                             []restrack.Object
+		owners, others, ownerless, partial string
+	}{
+		"in time": {owners: "{10 500} {20 10000}", ownerless: "{pd 1} {qp 3}"},
+		"too slow, with completion queues": {
+			rowTime: time.Millisecond,
+			queues:  []restrack.Object{in(1, cq(10, 64, 2*few)), in(2, cq(20, 64, leak)), in(2, cq(1020, 64, leak)), in(3, cq(0, 64, 6))},
+			owners:  "{10 500} {20 10000}", ownerless: "{pd 1} {cq 1} {qp 3}",
+			partial: "{qp max_objects of 10503 objects 1000 were looked at: beyond 100, reading ends after 1s}",
+		},
+		"too slow": {
+			rowTime: time.Millisecond, owners: "{10 500} {20 500}", others: "{qp 9503}", ownerless: "{pd 1}",
+			partial: "{qp max_objects of 10503 objects 1000 were looked at: beyond 100, reading ends after 1s}",
+		},
+	} {
+		k := &tables{rowTime: tc.rowTime, objects: map[restrack.Type][]restrack.Object{
+			restrack.PD: domains, restrack.CQ: tc.queues, restrack.QP: pairs,
+		}}
+		p := &people{all: map[int]owner.Identity{10: {Comm: "trainer"}, 20: {Comm: "leaker"}}}
+		i := take(t, k, p, func(o *inventory.Options) { o.MaxObjects, o.Budget = 100, 4*time.Second }).Inventory
+		var owners []string
+		for _, o := range i.Owners {
+			owners = append(owners, fmt.Sprintf("{%d %d}", o.PID, state.CountOf(o.Objects, "qp")))
+		}
+		wantList(t, name+": owners", owners, tc.owners)
+		wantList(t, name+": others", i.Others, tc.others)
+		wantList(t, name+": ownerless", i.Ownerless, tc.ownerless)
+		wantList(t, name+": incomplete", i.Incomplete, tc.partial)
+		if n := state.CountOf(i.Untraced, "qp"); n != 0 || i.Count("qp") != few+leak+3 {
+			t.Errorf("%s: %d queue pairs, %d untraced", name, i.Count("qp"), n)
+		}
 	}
 }
 

@@ -29,7 +29,8 @@ type Inventory struct {
 	OversizedCQs *CQSum `json:"unfillable_cqs,omitempty"`
 	// Owners are the processes among the largest owners of any type.
 	Owners []Owner `json:"owners,omitempty"`
-	// Others counts the objects of the other owners.
+	// Others counts the objects of the other owners, and of a type that is incomplete those that
+	// were not read.
 	Others []TypeCount `json:"others,omitempty"`
 	// Ownerless counts user objects whose context has no living thread that created anything:
 	// the owner is dead or, unless PIDsVisible, may be in another pid namespace.
@@ -218,7 +219,7 @@ type IncompleteReason string
 
 // The reasons for an incomplete type.
 const (
-	// IncompleteMaxObjects means that there are more than the inventory may read.
+	// IncompleteMaxObjects means that there are more than the inventory may read in its time.
 	IncompleteMaxObjects IncompleteReason = "max_objects"
 	// IncompleteTimeout means that the time of the inventory was up.
 	IncompleteTimeout IncompleteReason = "timeout"

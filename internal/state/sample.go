@@ -99,7 +99,9 @@ func sampleOf(i *Inventory, taken time.Time) Sample {
 	for n := range i.Owners {
 		o := OwnerSample{PID: int32(i.Owners[n].PID), Started: uint32(i.Owners[n].Started), Objects: noCounts()}
 		for _, c := range i.Owners[n].Objects {
-			o.Objects.add(c.Type, c.Objects)
+			if i.Enumerated(c.Type) { // Otherwise the count depends on how many were read.
+				o.Objects.add(c.Type, c.Objects)
+			}
 		}
 		owners = append(owners, o)
 	}

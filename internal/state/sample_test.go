@@ -18,8 +18,9 @@ func counting(owners int) *Inventory {
 		{Type: "future", Owner: OwnerUser, Objects: 3},
 	}}
 	for n := range owners {
-		i.Owners = append(i.Owners, Owner{PID: owners - n, Objects: []TypeCount{{"qp", int64(owners - n)}}})
+		i.Owners = append(i.Owners, Owner{PID: owners - n, Objects: []TypeCount{{"qp", int64(owners - n)}, {"mr", 5}}})
 	}
+	i.Incomplete = []Incomplete{{Type: "mr", Reason: IncompleteMaxObjects}} // How many were read says nothing.
 	return i
 }
 
