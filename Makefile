@@ -223,8 +223,8 @@ runbooks :=
 grafana :=
 rules := .cache/rules
 .PHONY: rules
-rules: ## Write rules and dashboards for your Prometheus to .cache/rules (runbooks=URL/ grafana=URL/ job=NAME)
-	tools/rules $(rules) '$(runbooks)' '$(grafana)' '$(or $(job),rdma_exporter)'
+rules: ## Write rules and dashboards for your Prometheus to .cache/rules (runbooks=URL/ grafana=URL/ job=NAME cluster=LABEL)
+	tools/rules $(rules) '$(runbooks)' '$(grafana)' '$(or $(job),rdma_exporter)' '$(or $(cluster),cluster)'
 
 .PHONY: image
 image: ## Build the container image without a registry, into .cache/image (as root); or on images by digest (build_image=, runtime_image=)
@@ -373,7 +373,7 @@ fmt: $(bin)/gofumpt ## Format the code
 .PHONY: generate
 generate: build ## Rewrite what follows from the code: lists in docs/, dashboards, golden files, and the README of the chart
 	$(test_env) go test ./internal/hardware/counters ./internal/health ./collector ./dashboards ./internal/supervisor ./internal/probe ./internal/probe/contract ./internal/api ./internal/terminal ./internal/web ./test/adapters/check ./test/e2e ./test/security -update
-	cd deploy/check && $(test_env) go test -run '^TestReadme$$' . -update
+	cd deploy/check && $(test_env) go test -run '^Test(Readme|InhibitRules)$$' . -update
 
 $(bin)/golangci-lint: Makefile
 	@mkdir -p $(bin)

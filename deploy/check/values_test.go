@@ -79,6 +79,11 @@ func TestRefused(t *testing.T) {
 		{"updateStrategy.rollingUpdate.maxUnavailable=0", "maxUnavailable"},
 		{"updateStrategy.rollingUpdate.maxUnavailable=0%", "maxUnavailable"},
 		{"updateStrategy.rollingUpdate.maxUnavailable=101%", "maxUnavailable"},
+		{"prometheusRule.disabled=RDMAPortDown", "disabled"},
+		{"prometheusRule.overrides.RDMAPortDown.four=5m", "four"},
+		{"prometheusRule.overrides.RDMAPortDown.for=5", "for"},
+		{"prometheusRule.overrides.RDMAPortDown.severity=high", "severity"},
+		{"prometheusRule.clusterLabel=k8s-cluster", "clusterLabel"},
 		{"monitor.interval=1s1m", "interval"},
 		{"monitor.scrapeTimeout=30", "scrapeTimeout"},
 	} {
@@ -106,6 +111,9 @@ func TestFails(t *testing.T) {
 		{"2024", "monitor.kind=ServiceMonitor", "fullnameOverride"},
 		{"a.b", "monitor.kind=ServiceMonitor", "fullnameOverride"},
 		{"a.b", "monitor.kind=ServiceMonitor,fullnameOverride=a-b", ""},
+		{"r", "prometheusRule.enabled=true,prometheusRule.disabled={RDMAPortDownn}", "there is no alert RDMAPortDownn"},
+		{"r", "prometheusRule.enabled=true,prometheusRule.overrides.RDMAPort.for=5m", "there is no alert RDMAPort:"},
+		{"r", "prometheusRule.enabled=true,prometheusRule.disabled={RDMAPortDown},prometheusRule.overrides.RDMAPortDown.for=5m", "RDMAPortDown is both in disabled and in overrides"},
 		{"r", "networkPolicy.from[0].podSelector.matchLabels.a=b", "networkPolicy.from protects nothing with hostNetwork: true"},
 		{"r", "networkPolicy.from[0].podSelector.matchLabels.a=b,networkPolicy.enabled=false", ""},
 		{"r", "networkPolicy.from[0].podSelector.matchLabels.a=b,hostNetwork=false", ""},
@@ -388,7 +396,7 @@ func leaves(prefix string, values map[string]any) map[string]bool {
 		name := strings.TrimPrefix(prefix+"."+key, ".")
 		members, isMap := value.(map[string]any)
 		switch key {
-		case "affinity", "annotations", "basicAuth", "flags", "labels", "limits", "nodeSelector", "podAnnotations", "podLabels", "requests", "rollingUpdate", "seLinuxOptions", "tlsConfig":
+		case "affinity", "annotations", "basicAuth", "flags", "labels", "limits", "nodeSelector", "overrides", "podAnnotations", "podLabels", "requests", "rollingUpdate", "seLinuxOptions", "tlsConfig":
 			isMap = false
 		}
 		// The web configuration is in web.config, and the exporter's in config.

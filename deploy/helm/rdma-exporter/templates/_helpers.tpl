@@ -126,6 +126,20 @@ it says otherwise. */}}
 - --url=http://127.0.0.1:{{ .Values.web.port }}
 {{- end }}
 
+{{- /* Rules or a dashboard, of a list of the context and a text, with the site's own label in place of cluster. */}}
+{{- define "rdma-exporter.ofClusters" -}}
+{{- regexReplaceAll "\\bcluster\\b" (index . 1) (default "cluster" (index . 0).Values.prometheusRule.clusterLabel) }}
+{{- end }}
+
+{{- /* Matchers of Alertmanager, such as alertname =~ "A|B", as the prometheus-operator has them. */}}
+{{- define "rdma-exporter.matchers" -}}
+{{- range . }}
+- name: {{ regexReplaceAll "^ *(\\w+).*$" . "${1}" }}
+  matchType: {{ regexFind "[!=]?[=~]" . | quote }}
+  value: {{ regexReplaceAll "^ *\\w+ *[!=]?[=~] *" . "" | trimAll "\"" | quote }}
+{{- end }}
+{{- end }}
+
 {{- /* A duration of Prometheus in milliseconds. */}}
 {{- define "rdma-exporter.milliseconds" -}}
 {{- $units := dict "h" 3600000 "m" 60000 "s" 1000 "ms" 1 }}
