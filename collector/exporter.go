@@ -63,6 +63,7 @@ func addExporter(b *builder, h *health.Host) {
 	for i := range h.Findings {
 		found[h.Findings[i].Kind]++
 	}
+	addCauses(b, "", h.Findings)
 	b.positive("rdma_exporter_netns_blind", found[health.FindingNetnsBlind])
 	b.positive("rdma_exporter_unused_acceptances", found[health.FindingAcceptanceUnused])
 }

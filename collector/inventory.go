@@ -2,6 +2,7 @@ package collector
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"rdma_exporter/internal/health"
@@ -14,6 +15,8 @@ func declareInventory(t *table) {
 		"Findings on the device, at most 64: everything that is or soon will be wrong. Zero if the device has none; absent before the first evaluation. Accepted ones are absent until there is one.", "device", "severity", "accepted")
 	t.gauge("rdma_finding_first_seen_timestamp_seconds", "seconds since 1970",
 		"When findings of this kind and severity were first seen, the earliest if there are several; 0 if not recorded. Absent without such a finding.", "device", "finding", "severity", "harm", "accepted")
+	t.gauge("rdma_finding_info", "always 1",
+		"Cause of a finding that is not accepted, as in the JSON: for each device the worst 16 that differ. A finding of the host has an empty device. Absent without a finding.", "device", "finding", "severity", "reason", "verb", "errno")
 	t.of(Inventory)
 	t.gauge("rdma_inventory_success", "1 or 0",
 		"Whether the last inventory was ok.", "device")
@@ -39,6 +42,24 @@ func addInventory(b *builder, name string, r *state.Resources) {
 	}
 	if r.Inventory != nil {
 		b.timestamp("rdma_inventory_timestamp_seconds", r.Taken, name)
+	}
+}
+
+// maxCauses limits the causes of findings with series, for each device.
+const maxCauses = 16
+
+// addCauses adds the causes of findings, which must have the worst first.
+func addCauses(b *builder, name string, findings []health.Finding) {
+	causes := make(map[string]bool)
+	for i := range findings {
+		f := &findings[i]
+		if f.Accepted != nil {
+			continue
+		}
+		labels := []string{name, string(f.Kind), string(f.Severity), f.Reason, f.Verb, f.Errno}
+		if causes[strings.Join(labels, "\xff")] = true; len(causes) <= maxCauses {
+			b.gauge("rdma_finding_info", 1, labels...)
+		}
 	}
 }
 
@@ -69,4 +90,5 @@ func addFindings(b *builder, name string, findings []health.Finding) {
 		b.gauge("rdma_finding_first_seen_timestamp_seconds", at,
 			name, string(g.kind), string(g.severity), string(g.harm), strconv.FormatBool(g.accepted))
 	}
+	addCauses(b, name, findings)
 }

@@ -12,6 +12,7 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 )
 
@@ -134,6 +135,45 @@ func TestResourceBounds(t *testing.T) {
 		}
 		if got[`rdma_exporter_dropped_series{device="rxe0"}`] == "0" {
 			t.Errorf("%s: dropped series are not told", name)
+		}
+	}
+}
+
+// TestCauses verifies that each cause of a device's findings has one series, that what is accepted or a consequence
+// has none, and that there are at most 16, those of the worst findings.
+func TestCauses(t *testing.T) {
+	t.Parallel()
+	cause := func(n int) health.Finding {
+		return health.Finding{Kind: health.FindingContract, Severity: "warning", Harm: health.HarmQuirk, Reason: fmt.Sprintf("contract %c is broken", 'a'+n)}
+	}
+	open := health.Finding{
+		Kind: health.FindingUnusable, Severity: "critical", Harm: health.HarmOutage,
+		Reason: "ibv_open_device fails with EPERM", Verb: "ibv_open_device", Errno: "EPERM", Consequences: []health.Finding{cause(20)},
+	}
+	again, accepted := open, cause(21)
+	again.Subject, accepted.Accepted = "another", &health.Acceptance{Reason: "x"}
+	const info = "rdma_finding_info"
+	all := []health.Finding{open, again}
+	for n := range 18 {
+		all = append(all, cause(n))
+	}
+	for name, tc := range map[string]struct {
+		found []health.Finding
+		want  int
+	}{
+		"none":      {[]health.Finding{}, 0},
+		"accepted":  {[]health.Finding{accepted}, 0},
+		"one cause": {[]health.Finding{open, again, accepted}, 1},
+		"many":      {append(all, accepted), 16},
+	} {
+		got := values(t, sceneOf("libibverbs", stateOf(run("rxe0"))).finding(tc.found...).collector())
+		if series := with(info, got); len(series) != tc.want {
+			t.Errorf("%s: %d series, want %d: %v", name, len(series), tc.want, series)
+		}
+		if tc.want > 0 {
+			compare(t, got, map[string]string{
+				info + `{device="rxe0",errno="EPERM",finding="device_unusable",reason="ibv_open_device fails with EPERM",severity="critical",verb="ibv_open_device"}`: "1",
+			})
 		}
 	}
 }

@@ -116,24 +116,29 @@ type observation struct {
 	message  string
 	evidence string
 	meaning  string // Defaults to that of the entry.
+	// reason defaults to that of the entry.
+	reason, verb, errno string
 	// size orders findings of the same kind and severity, the largest first.
 	size float64
 	// run is true if the finding is about a run, which an unusable device explains.
 	run bool
 	// root is the root cause. Empty if the finding shares it with no other.
 	root string
-	// replace has the values of the placeholders in the action, as strings.NewReplacer takes them.
+	// replace has the values of the placeholders in the texts, as strings.NewReplacer takes them.
 	replace []string
 }
 
 func (a *assessor) add(o observation) {
 	e := entryOf(o.kind, o.entry)
 	// One pass, so that inserted values are not searched again.
-	values := append([]string{"docs/", a.config.DocsURL + "docs/", "{device}", text.Quoted(a.device)}, o.replace...)
+	replaced := strings.NewReplacer(append([]string{
+		"docs/", a.config.DocsURL + "docs/", "{device}", text.Quoted(a.device),
+		"{subject}", o.subject, "{in}", around(" in ", word(o.verb), ""), "{verb}", word(o.verb),
+	}, o.replace...)...)
 	f := Finding{
 		Kind: o.kind, Severity: cmp.Or(o.severity, e.Severities[0]), Subject: cmp.Or(o.subject, "unknown"),
-		Message: o.message, Evidence: o.evidence, Meaning: cmp.Or(o.meaning, e.Meaning),
-		Action: strings.NewReplacer(values...).Replace(e.Action),
+		Reason: cmp.Or(o.reason, replaced.Replace(e.Reason)), Verb: word(o.verb), Errno: word(o.errno),
+		Message: o.message, Evidence: o.evidence, Meaning: cmp.Or(o.meaning, e.Meaning), Action: replaced.Replace(e.Action),
 	}
 	f.Harm = cmp.Or(o.harm, e.harmOf(f.Severity))
 	if o.run && a.down() {

@@ -72,6 +72,7 @@ func (r record) found(name string, all []health.Finding) { r.Add(name, texts("",
 func texts(indent string, all []health.Finding) (lines []string) {
 	for _, f := range all {
 		lines = append(lines, fmt.Sprintf("%s%s %s %s: %s", indent, f.Severity, f.Kind, f.Subject, f.Message))
+		lines = append(lines, indent+"  = "+strings.Join(strings.Fields(fmt.Sprintf("%s; %s %s", f.Reason, f.Verb, f.Errno)), " "))
 		if f.Evidence != "" {
 			lines = append(lines, indent+"  "+f.Evidence)
 		}

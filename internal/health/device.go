@@ -31,6 +31,7 @@ func (a *assessor) unusable() {
 	}
 	a.add(observation{
 		kind: FindingUnusable, entry: entry, message: message, run: true,
+		reason: failing(run.FailedVerb, run.Errno), verb: run.FailedVerb, errno: run.Errno,
 		subject: cmp.Or(word(strings.TrimSpace(run.FailedVerb+" "+run.Errno)), "the device"),
 	})
 }
@@ -70,6 +71,7 @@ func (a *assessor) ports() {
 			a.add(observation{
 				kind: FindingPortDown, entry: entry, severity: severity, root: root, message: message + ".",
 				subject: text.Either(len(numbers), "port ", "ports ") + text.Join(numbers, ", ", maxFew),
+				replace: []string{"{are}", text.Either(len(numbers), "is", "are")},
 			})
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -40,6 +41,9 @@ func TestCatalogue(t *testing.T) {
 			if text == "" || strings.Contains(text, "\n") || !strings.HasSuffix(text, ".") {
 				t.Errorf("%v: the text is not whole: %q", id, text)
 			}
+		}
+		if e.Reason == "" || strings.ContainsAny(e.Reason, "\n.") {
+			t.Errorf("%v: the reason is no clause: %q", id, e.Reason)
 		}
 		if len(e.Severities) == 0 || !slices.IsSortedFunc(e.Severities, inOrder(state.Severities())) {
 			t.Errorf("%v: severities %v", id, e.Severities)
@@ -130,8 +134,13 @@ func TestEveryFinding(t *testing.T) {
 			}},
 		})...)
 	}
+	numbers := regexp.MustCompile(`ports? \d+(, \d+)*|RoCE v2|IPv4`)
 	for _, f := range flat(found) {
 		whole(t, f)
+		// What differs between hosts and over time is in the message.
+		if own := regexp.MustCompile(`\d|rxe|trainer|eth|/`).FindString(numbers.ReplaceAllString(f.Reason, "")); own != "" {
+			t.Errorf("the reason has %q: %s", own, f.Reason)
+		}
 		ok := false
 		for k := range known {
 			if k.kind == f.Kind && k.severity == f.Severity && k.harm == f.Harm && k.meaning == f.Meaning && strings.HasPrefix(f.Action, k.action) {
@@ -150,7 +159,7 @@ func TestEveryFinding(t *testing.T) {
 
 func whole(t *testing.T, f health.Finding) {
 	t.Helper()
-	for _, text := range []string{f.Subject, f.Message, f.Meaning, f.Action} {
+	for _, text := range []string{f.Subject, f.Reason, f.Message, f.Meaning, f.Action} {
 		if text == "" {
 			t.Errorf("not whole: %+v", f)
 		}
@@ -163,7 +172,7 @@ func whole(t *testing.T, f health.Finding) {
 func TestPlaceholders(t *testing.T) {
 	unused := placeholders()
 	for _, e := range health.Catalogue() {
-		rest := e.Action
+		rest := e.Reason + e.Action
 		for name := range placeholders() {
 			if strings.Contains(rest, name) {
 				delete(unused, name)
@@ -175,12 +184,12 @@ func TestPlaceholders(t *testing.T) {
 		}
 	}
 	for name := range unused {
-		t.Errorf("no action has %s", name)
+		t.Errorf("no text has %s", name)
 	}
 	for _, s := range slices.Concat(ill(), worn(), []*state.DeviceState{trouble()}) {
 		for _, f := range flat(assess(s)) {
-			if strings.ContainsAny(f.Action, "{}") {
-				t.Errorf("not replaced: %s", f.Action)
+			if strings.ContainsAny(f.Reason+f.Action, "{}") {
+				t.Errorf("not replaced: %s: %s", f.Reason, f.Action)
 			}
 		}
 	}
@@ -193,6 +202,10 @@ func TestDocs(t *testing.T) {
 func placeholders() map[string]string {
 	return map[string]string{
 		"{device}":   "name of the device",
+		"{subject}":  "what the finding is about, such as `port 1`",
+		"{are}":      "`is` or `are`",
+		"{verb}":     "name of the verb",
+		"{in}":       "the verb that did not return, such as ` in ibv_create_qp`; empty if there is none",
 		"{show}":     "the command that lists the objects, such as `rdma resource show qp link rxe0 pid 4711`",
 		"{type}":     "type of object, as rdma(8) names it",
 		"{pid}":      "process ID, as the exporter sees it",
@@ -212,7 +225,9 @@ This page follows from the catalogue in ` + "`internal/health/catalogue.go`; `go
 The exporter evaluates a device each time its state changes: the last probe, contract and inventory runs; all objects
 that the kernel tracks; the limits of the device, of cgroups and on locked memory; and what the kernel shows of links,
 counters, PCI bus, interrupts and addresses. ` + "`rdma_findings`" + ` counts findings by severity, and
-` + "`rdma_finding_first_seen_timestamp_seconds`" + ` names each kind.
+` + "`rdma_finding_first_seen_timestamp_seconds`" + ` names each kind. ` + "`rdma_finding_info`" + ` has the reason of each: the clause
+below, or the verb that failed and its errno, as in ` + "`ibv_open_device fails with EPERM`" + `. It has no names, counts or
+times, so the same cause reads the same on all hosts, at all times.
 
 Each problem is reported once. Findings with one root cause, such as everything that fails on a hung device, are listed
 as consequences below the first. Metrics, headlines and the exit status of ` + "`audit`" + ` count them once. A finding about
@@ -270,7 +285,8 @@ A vanished device only has findings about stuck child processes, and in the audi
 		if e.Case != "" {
 			fmt.Fprintf(&b, "\n### %s: %s\n", e.Kind, e.Case)
 		}
-		fmt.Fprintf(&b, "- **%s; %s:** %s %s\n- **What to do:** %s\n", joined(e.Severities, " or "), joined(e.Harms, " or "), e.Found, e.Meaning, e.Action)
+		fmt.Fprintf(&b, "- **%s; %s; %s:** %s %s\n- **What to do:** %s\n",
+			joined(e.Severities, " or "), joined(e.Harms, " or "), e.Reason, e.Found, e.Meaning, e.Action)
 		if e.Kind == health.FindingGrowing {
 			b.WriteString("\nExamples, on a device that allows 10,000 queue pairs unless stated otherwise (checked by `TestGrowing`):\n\n| a program | found |\n|---|---|\n")
 			for _, l := range lives() {

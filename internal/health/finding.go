@@ -16,6 +16,12 @@ type Finding struct {
 	Harm Harm `json:"harm"`
 	// Subject is what the finding is about, such as "qp" or "pid 4711 (trainer)".
 	Subject string `json:"subject"`
+	// Reason names the cause in a clause, such as "port 1 is down". It is the same for the same cause on all hosts.
+	Reason string `json:"reason"`
+	// Verb is the call that failed or hangs. Empty if there is none.
+	Verb string `json:"verb,omitempty"`
+	// Errno is that of the failed call. Empty if there is none.
+	Errno string `json:"errno,omitempty"`
 	// Message says what was found, with values.
 	Message string `json:"message"`
 	// Evidence has further details. Empty if the message has them all.

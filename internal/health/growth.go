@@ -236,7 +236,7 @@ func (a *assessor) grows(subject, whose string, pid int, trends []Trend, more st
 	a.add(observation{
 		kind: FindingGrowing, severity: warningIf(soonest.remaining() < a.config.Growing.Within),
 		subject: subject, message: message + more, size: 1 / max(soonest.remaining().Hours(), 1e-9),
-		replace: []string{"{show}", a.show(soonest.Type, pid)},
+		replace: []string{"{show}", a.show(soonest.Type, pid), "{type}", soonest.Type},
 	})
 }
 

@@ -37,7 +37,7 @@ func (a *assessor) nearLimit() {
 		o := observation{
 			kind: FindingNearLimit, severity: severity, subject: kind, size: ratio,
 			message: fmt.Sprintf("The device has %s and allows %s (max_%s): %s.", text.Objects(objects, kind), text.Number(limit), kind, text.Percent(objects, limit)),
-			replace: []string{"{show}", a.show(kind, 0)},
+			replace: []string{"{show}", a.show(kind, 0), "{type}", kind},
 		}
 		var kernel, held int64
 		for _, c := range a.inventory.Objects {
@@ -56,7 +56,7 @@ func (a *assessor) nearLimit() {
 			o.message += fmt.Sprintf(" The kernel itself has most of them: %s.", text.Number(kernel))
 		case owner != nil:
 			o.message += fmt.Sprintf(" The largest owner has %s: %s%s.", text.Number(held), ownerName(owner.PID, owner.Comm), place(owner.ContainerID, owner.PodUID))
-			o.replace = []string{"{show}", a.show(kind, owner.PID)}
+			o.replace[1] = a.show(kind, owner.PID)
 		}
 		a.add(o)
 	}
@@ -199,7 +199,7 @@ func (a *assessor) exhaustion() {
 			message += ". Now there are " + text.Number(held)
 		}
 		a.add(observation{
-			kind: FindingExhausted, severity: severity, subject: kind, size: float64(held) / float64(e.Objects), root: root,
+			kind: FindingExhausted, severity: severity, subject: kind, size: float64(held) / float64(e.Objects), root: root, verb: e.Verb, errno: e.Errno,
 			message: message + ".", replace: []string{"{show}", a.show(e.Type, 0), "{type}", kind},
 		})
 	}

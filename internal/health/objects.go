@@ -111,7 +111,7 @@ func (a *assessor) undestroyed() {
 		}
 		kind, errno := word(u.Type), cmp.Or(word(u.Errno), "no errno")
 		a.add(observation{
-			kind: FindingUndestroyed, subject: kind + " " + errno, size: float64(n), root: busy[u.Errno],
+			kind: FindingUndestroyed, subject: kind + " " + errno, size: float64(n), root: busy[u.Errno], errno: u.Errno,
 			message: fmt.Sprintf("In the last run of %s the device refused to destroy %s: %s, tried up to %d times.",
 				where, text.Objects(int64(n), u.Type), errno, r.attempts),
 			replace: []string{"{type}", kind},

@@ -25,6 +25,7 @@ func (a *assessor) aborted() {
 			(len(last.Undestroyed) == 0 || last.FailedVerb != "" && !destroys(last.FailedVerb)) {
 			a.add(observation{
 				kind: FindingRunAborted, entry: string(state.OutcomeFailed), subject: "the contract run", run: true, root: rootContracts,
+				reason: failing(last.FailedVerb, last.Errno), verb: last.FailedVerb, errno: last.Errno,
 				message: fmt.Sprintf("The last contract run, started at %s, failed: %s.", text.Moment(last.Started), reason(last.Error)),
 			})
 		}
@@ -61,7 +62,7 @@ func (a *assessor) ended(run *state.Run, whose string, harm Harm, root string) {
 	}
 	message += around(", while it checked ", word(run.InProgress), "") + around(": ", prose(run.Error), "") + "."
 	a.add(observation{
-		kind: FindingRunAborted, entry: string(run.Outcome), harm: harm, subject: whose + in, message: message, run: true, root: root,
+		kind: FindingRunAborted, entry: string(run.Outcome), harm: harm, subject: whose + in, message: message, run: true, root: root, verb: run.Verb,
 	})
 }
 
@@ -91,6 +92,7 @@ func (a *assessor) probes() {
 	}
 	a.add(observation{
 		kind: FindingProbeFailed, entry: "other", harm: HarmFailure, subject: word(other.Verb), run: true,
+		reason: failing(other.Verb, other.Errno), verb: other.Verb, errno: other.Errno,
 		message: fmt.Sprintf("Not all of the device could be probed: %s.", cmp.Or(prose(run.Error), prose(failureText(&other)))),
 	})
 }
@@ -112,11 +114,12 @@ func (a *assessor) probe(p *state.ProbeResult, failures []state.Failure) {
 	if len(failures) == 0 {
 		return
 	}
-	name := cmp.Or(word(p.Name), "unknown")
+	name, first := cmp.Or(word(p.Name), "unknown"), &failures[0]
 	gist, evidence := failureTexts(failures)
 	o := observation{
 		kind: FindingProbeFailed, entry: "other", harm: HarmFailure, subject: name, size: float64(len(failures)), run: true,
-		message: fmt.Sprintf("The probe %s failed: %s.", name, gist), evidence: evidence, root: rootOf(&failures[0]),
+		message: fmt.Sprintf("The probe %s failed: %s.", name, gist), evidence: evidence, root: rootOf(first),
+		reason: failing(first.Verb, first.Errno), verb: first.Verb, errno: first.Errno,
 	}
 	noRoom := func(f state.Failure) bool { return f.Errno == "ENOMEM" || f.Errno == "EAGAIN" }
 	long := func(f state.Failure) bool { return f.Verb == "" || f.Errno != "" }
@@ -125,7 +128,7 @@ func (a *assessor) probe(p *state.ProbeResult, failures []state.Failure) {
 	}
 	switch limited := find(failures, func(f *state.Failure) bool { return f.Memlock != nil }); {
 	case limited != nil:
-		o.entry, o.harm, o.root = "memlock", HarmFailure, rootMemlock
+		o.entry, o.harm, o.root, o.reason, o.verb, o.errno = "memlock", HarmFailure, rootMemlock, "", limited.Verb, limited.Errno
 		o.message += memlockText(*limited.Memlock)
 	case slices.ContainsFunc(failures, noRoom):
 		o.entry = "no_room"
@@ -133,6 +136,14 @@ func (a *assessor) probe(p *state.ProbeResult, failures []state.Failure) {
 		o.entry = "less_than_asked"
 	}
 	a.add(o)
+}
+
+// failing returns the reason of a finding whose verb failed with an errno. Empty if either is not known.
+func failing(verb, errno string) string {
+	if verb == "" || errno == "" {
+		return ""
+	}
+	return word(verb) + " fails with " + word(errno)
 }
 
 func rootOf(f *state.Failure) string {
@@ -238,7 +249,7 @@ func (a *assessor) registrations(p *state.Probe) {
 		}
 		o := observation{
 			kind: FindingProbeFailed, entry: "registration_" + string(by), harm: HarmFailure, severity: SeverityCritical,
-			subject: "memory", run: true, root: rootOfMemory(first),
+			subject: "memory", run: true, root: rootOfMemory(first), verb: "ibv_reg_mr", errno: first.Errno,
 			message: fmt.Sprintf("Memory could not be registered (%s): %s.", text.Join(kinds, ", ", maxFew), reason(first.Detail)),
 		}
 		if by == state.RefusedByMemlock {

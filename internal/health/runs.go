@@ -18,7 +18,7 @@ func (a *assessor) stuck() {
 		a.add(observation{
 			kind: FindingStuck, subject: fmt.Sprintf("pid %d", s.PID),
 			message: fmt.Sprintf("A process of the exporter (%s), pid %d, was killed and has not ended since %s%s.", whose, s.PID, text.Moment(s.Since), around(", in ", word(s.Verb), "")),
-			replace: []string{"{pid}", fmt.Sprint(s.PID)}, run: true, root: root,
+			replace: []string{"{pid}", fmt.Sprint(s.PID)}, run: true, root: root, verb: s.Verb,
 		})
 	}
 	find(a.state.Stuck, "probes or contract run", rootDevice)

@@ -2,10 +2,13 @@ package health_test
 
 import (
 	"bytes"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/probe"
 	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/internal/state"
@@ -41,21 +44,37 @@ func TestSimulated(t *testing.T) {
 		{"a slow vector", "completion_vectors: 4, completion_latency: {polled: 1us, notified: 5us, jitter: 0, slow_vectors: {2: 80us}}", "info slow_vector vector 2"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			p, err := simulatedtest.Parse([]byte("devices: [{name: dev, like: sim_rxe0, " + tc.device + "}]"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			s := runProbes(t, p)
+			t.Parallel()
+			s := runProbes(t, "dev", tc.device)
 			got := lines(assess(s), true)
 			if strings.Join(got, ", ") != tc.want {
 				t.Errorf("got %q, want %q; the run: %+v", got, tc.want, s.Last)
+			}
+			// The same on another host, some time later.
+			other := runProbes(t, "mlx5_7", "fw_version: 22.1.7, max_inline_data: 96, "+tc.device)
+			other.Last.Started = other.Last.Started.Add(77 * time.Minute)
+			other.Failures, other.LastSuccess = 12, taken()
+			here, there := causes(assess(s)), causes(assess(other))
+			if !slices.Equal(here, there) {
+				t.Errorf("the causes are %q, and %q on another host", here, there)
 			}
 		})
 	}
 }
 
-func runProbes(t *testing.T, p *simulated.Profile) *state.DeviceState {
+func causes(all []health.Finding) (causes []string) {
+	for _, f := range flat(all) {
+		causes = append(causes, fmt.Sprint(f.Kind, " ", f.Severity, " ", f.Reason, " ", f.Verb, " ", f.Errno))
+	}
+	return causes
+}
+
+func runProbes(t *testing.T, name, device string) *state.DeviceState {
 	t.Helper()
+	p, err := simulatedtest.Parse([]byte("devices: [{name: " + name + ", like: sim_rxe0, " + device + "}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	c := probe.DefaultConfig()
 	c.DestroyTimeout = time.Millisecond
 	c.Notification.Samples, c.Notification.Budget, c.Notification.Deadline = 10, time.Minute, 250*time.Millisecond
@@ -63,13 +82,13 @@ func runProbes(t *testing.T, p *simulated.Profile) *state.DeviceState {
 	if err := probe.Run(t.Context(), probe.Options{
 		Options: session.Options{
 			Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
-			Device:   "dev", Out: wire.NewWriter(&out),
+			Device:   name, Out: wire.NewWriter(&out),
 		},
 		Config: c,
 	}); err != nil {
 		t.Fatal(err)
 	}
-	run := state.Run{Kind: state.KindProbe, Device: "dev", Started: taken(), Outcome: state.OutcomeOK}
+	run := state.Run{Kind: state.KindProbe, Device: name, Started: taken(), Outcome: state.OutcomeOK}
 	if err := wire.Read(&out, &run); err != nil {
 		t.Fatal(err)
 	}
@@ -82,5 +101,5 @@ func runProbes(t *testing.T, p *simulated.Profile) *state.DeviceState {
 		run.Outcome = state.OutcomeFailed
 	}
 	last := run.Compact()
-	return &state.DeviceState{Name: "dev", Present: true, Info: run.Info, Last: last, Full: last}
+	return &state.DeviceState{Name: name, Present: true, Info: run.Info, Last: last, Full: last}
 }
