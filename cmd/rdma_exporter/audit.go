@@ -46,6 +46,7 @@ The exit status is 0 without findings as severe as --fail-on, 1 with such findin
 	audit.Flag("format", "Format of the report: text, json (as at /api/v2/status) or prometheus (for the textfile collector of node_exporter).").
 		Default(formatText).EnumVar(&o.format, formatText, formatJSON, formatPrometheus)
 	audit.Flag("brief", "Write one line for each device, the worst first, and the verdict last.").BoolVar(&o.brief)
+	audit.Flag("quick", "Check only what takes a moment, on all devices at once: a short probe run, the hardware and the inventory, but no contracts. What takes longer than 5s counts as hung. For the prolog of a job.").BoolVar(&o.quick)
 	audit.Flag("expect-active-ports", "Ports that must be active, over all devices: with fewer, the exit status is 1 whatever else is found. Default: at least one, if there are ports.").
 		PlaceHolder("N").SetValue(wholeNumber(&o.activePorts))
 	audit.Flag("within", "Time limit for the whole audit, such as 30s; 0 for none. The report says what was not audited in time.").
@@ -58,6 +59,17 @@ The exit status is 0 without findings as severe as --fail-on, 1 with such findin
 		PlaceHolder("FINDING").StringsVar(&o.accept)
 	audit.Flag("device", "Audit only the devices whose whole name matches this regular expression. Default: all.").
 		PlaceHolder("REGEX").RegexpVar(&o.include)
+}
+
+const (
+	// quickTimeout limits each child of a quick audit, and quickConcurrency the devices at once.
+	quickTimeout     = 5 * time.Second
+	quickConcurrency = 64
+)
+
+// notQuick returns what a quick audit leaves out.
+func notQuick() []string {
+	return []string{"contracts", "large sizes", "further queue pair types", "inline data", "notification on further ports and completion vectors"}
 }
 
 // lastWords is how long writing the report may take after --within or a signal. lastWord is how
@@ -106,6 +118,13 @@ func audited(ctx context.Context, o *options, began time.Time, std stdio) (statu
 		return exitNoAudit, fmt.Errorf("--expect-active-ports is %d: use a number from 0", o.activePorts)
 	}
 	o.retired.warn(std.ignored)
+	if o.quick {
+		s := &o.schedule
+		s.Contract.Interval, s.Concurrency = 0, quickConcurrency
+		for _, timeout := range []*time.Duration{&s.Timeout, &s.Inventory.Timeout, &s.Hardware.Timeout} {
+			*timeout = min(*timeout, quickTimeout)
+		}
+	}
 	config, _, err := o.supervise()
 	if err != nil {
 		return exitNoAudit, err
@@ -150,6 +169,9 @@ func audited(ctx context.Context, o *options, began time.Time, std stdio) (statu
 	name, _ := os.Hostname() // Without a name, the report has none.
 	now := time.Now()
 	found := api.New(host, api.Options{Now: now, Version: version.Version, Host: name})
+	if o.quick {
+		found.NotChecked = notQuick()
+	}
 	none := found.Problem != nil && found.Problem.Kind != health.ProblemPorts
 	switch {
 	case none:

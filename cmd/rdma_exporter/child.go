@@ -39,6 +39,8 @@ type settings struct {
 	When string `json:"when,omitempty"`
 	// Audit is true in the command audit.
 	Audit bool `json:"audit,omitempty"`
+	// Quick is true in a quick audit.
+	Quick bool `json:"quick,omitempty"`
 }
 
 // runChild is the commands probe, contract, inventory and hardware. Each writes a report to
@@ -95,7 +97,7 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 			Exhausted: func(err *verbs.Error) (state.Refused, bool) { return exhausted(ctx, s, o.device, err) },
 		},
 		Driver: driver, Config: s.Probe, Reduced: reducedFor(ctx, s, o.device),
-		Facts: in.Request.Facts, Short: in.Request.Short, LocksMemory: s.Provider == providerLibibverbs,
+		Facts: in.Request.Facts, Short: in.Request.Short, Quick: s.Quick, LocksMemory: s.Provider == providerLibibverbs,
 		RefusedMemory: func(err *verbs.Error, size int) (state.RefusedBy, string) {
 			return refusedMemory(s, o.device, err, size)
 		},

@@ -78,7 +78,7 @@ type options struct {
 	device                 string
 	format, output, failOn string
 	accept                 []string
-	brief                  bool
+	brief, quick           bool
 	activePorts            int
 
 	health  healthcheck

@@ -52,6 +52,8 @@ type Status struct {
 	FindingCounts []SeverityCount `json:"finding_counts"`
 	// Issues are what is wrong on one device or on several, the worst first.
 	Issues []health.Issue `json:"issues"`
+	// NotChecked is what a quick audit leaves out.
+	NotChecked []string `json:"not_checked,omitempty"`
 	// Devices have the worst first.
 	Devices []Device `json:"devices"`
 }

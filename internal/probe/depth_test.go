@@ -72,6 +72,15 @@ func TestDepths(t *testing.T) {
 			if short.Depth != state.DepthShort || short.Facts != nil || short.Error != "" {
 				t.Fatalf("depth %s, facts %+v, error %q", short.Depth, short.Facts, short.Error)
 			}
+			at := still(t, p, probe.Options{Config: c, Quick: true})
+			if at.Depth != state.DepthShort || at.Error != "" || len(at.Probes) != len(short.Probes) {
+				t.Fatalf("quick: depth %s, error %q, probes %+v", at.Depth, at.Error, at.Probes)
+			}
+			for i, p := range at.Probes {
+				if want := short.Probes[i]; p.Status != want.Status || len(p.QPs) != len(want.QPs) || len(p.Inline)+len(p.InlineSends) > 0 {
+					t.Errorf("quick: %s %s, in a short run %s: %+v", p.Name, p.Status, want.Status, p)
+				}
+			}
 			measured := make(map[string]bool)
 			for i, p := range short.Probes {
 				if want := full.Probes[i]; p.Name != want.Name || p.Status != want.Status {

@@ -27,6 +27,8 @@ type Options struct {
 	Facts *state.Facts
 	// Short requests a short run. A run that cannot use Facts is full anyway.
 	Short bool
+	// Quick requests a short run even without Facts.
+	Quick bool
 	// Reduced is why the run must do as little as possible. Nil means that it need not.
 	Reduced *state.Reduced
 	// RefusedMemory, if not nil, is called at once when the registration of memory failed. It
@@ -52,7 +54,7 @@ func Run(ctx context.Context, o Options) error {
 		switch {
 		case o.Reduced != nil:
 			r.depth = state.DepthReduced
-		case o.Short && known:
+		case o.Quick || o.Short && known:
 			r.depth = state.DepthShort
 		default:
 			r.depth = state.DepthFull

@@ -103,8 +103,8 @@ func DefaultConfig() Config {
 }
 
 const (
-	// inventoryConcurrency limits the inventories that run concurrently. If one hangs, a slot
-	// is left.
+	// inventoryConcurrency limits the inventories that run concurrently, unless
+	// Config.Concurrency is more. If one hangs, a slot is left.
 	inventoryConcurrency = 2
 	// minInterval keeps a typing error from probing a host without a break.
 	minInterval = 100 * time.Millisecond

@@ -101,7 +101,7 @@ func New(cfg Config) (*Supervisor, error) {
 		workers:     make(map[string]*worker),
 		awaited:     make(map[string]bool),
 	}
-	s.runs, s.inventories = newLimiter(cfg.Concurrency, &s.running), newLimiter(inventoryConcurrency, &s.running)
+	s.runs, s.inventories = newLimiter(cfg.Concurrency, &s.running), newLimiter(max(inventoryConcurrency, cfg.Concurrency), &s.running)
 	maps.Copy(s.links, cfg.Links)
 	s.publish()
 	return s, nil

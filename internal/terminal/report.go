@@ -210,7 +210,11 @@ func verdict(s *api.Status, end End) string {
 	if late > 0 {
 		words += fmt.Sprintf("; %s not fully audited within %s", text.Plural(late, "device"), end.Within)
 	}
-	return words + fmt.Sprintf("; exit status %d (--fail-on=%s).", end.Status, end.FailOn)
+	words += fmt.Sprintf("; exit status %d (--fail-on=%s).", end.Status, end.FailOn)
+	if len(s.NotChecked) > 0 {
+		words += " Not checked: " + strings.Join(s.NotChecked, ", ") + "."
+	}
+	return words
 }
 
 func harm(d api.Device) string {

@@ -20,6 +20,7 @@ import (
 
 	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/test/golden"
 	"rdma_exporter/test/running"
 )
@@ -270,6 +271,39 @@ func TestAuditRefused(t *testing.T) {
 				t.Errorf("standard error speaks of the inside: %s", r.stderr)
 			}
 		})
+	}
+}
+
+// A quick audit leaves out what takes long and says so. A device that hangs does not keep it from
+// reporting the others.
+func TestAuditQuick(t *testing.T) {
+	t.Parallel()
+	profile := "devices:\n  - {name: sim0, like: sim_siw0, faults: [{verb: ibv_create_qp, hang: true}]}\n" +
+		"  - {name: sim1, like: sim_ib0, violate: [cq_destroy_busy]}\n  - {name: sim2, like: sim_rxe0}\n"
+	for _, tc := range []struct {
+		args   []string
+		status int
+		found  string
+	}{
+		{nil, 1, ", 3 devices: 1 critical, 2 ok; exit status 1 "},
+		{[]string{"--device=sim[12]"}, 0, ", 2 devices: 2 ok; exit status 0 "},
+	} {
+		r := newAudit(t, profile, nil, append(tc.args, "--quick", "--brief", "--fail-on=critical")...).run(t)
+		const left = "Not checked: contracts, large sizes, further queue pair types, inline data, notification on further ports and completion vectors.\n"
+		if r.status != tc.status || r.stderr != "" || !strings.Contains(r.stdout, tc.found) || !strings.HasSuffix(r.stdout, left) {
+			t.Errorf("status %d, standard error %q:\n%s", r.status, r.stderr, r.stdout)
+		}
+	}
+	var s api.Status
+	running.Check(t, json.Unmarshal([]byte(newAudit(t, profile, nil, "--quick", "--format=json").run(t).stdout), &s))
+	if len(s.NotChecked) == 0 || len(s.Devices) != 3 || s.Devices[0].Last.Outcome != state.OutcomeTimeout {
+		t.Fatalf("%+v", s)
+	}
+	for _, d := range s.Devices[1:] {
+		if d.Last.Outcome != state.OutcomeOK || d.Last.Depth != state.DepthShort || len(d.Last.Probes) != 6 || d.Contracts != nil ||
+			d.Resources.Last.Outcome != state.OutcomeOK || d.Hardware.Latest == nil || d.OutOfTime != nil {
+			t.Errorf("%s: %+v", d.Name, d.DeviceState)
+		}
 	}
 }
 
