@@ -50,7 +50,8 @@ type grade struct {
 func Catalogue() []Entry {
 	const (
 		cannotUse = "The device is not probed, and its contracts are not checked; the kernel's tables still show the objects on it. "
-		memlock   = "raise the exporter's limit: LimitMEMLOCK=infinity in its systemd unit, `ulimit -l unlimited` in its shell, `--ulimit memlock=-1` for docker and podman, LimitMEMLOCK in the container runtime's unit for Kubernetes; or give it the capability IPC_LOCK, which is exempt. `prlimit --memlock --pid PID` shows what a process has. Jobs on this host may have the same limit: check theirs too"
+		memlock   = "raise the exporter's limit: LimitMEMLOCK=infinity in its systemd unit, `ulimit -l unlimited` in its shell, `--ulimit memlock=-1` for docker and podman, LimitMEMLOCK in the container runtime's unit for Kubernetes; or give it the capability IPC_LOCK, which is exempt. `prlimit --memlock --pid PID` shows what a process has."
+		jobs      = " Jobs on this host may have the same limit: check theirs too"
 		pingpong  = "`ibv_rc_pingpong -d {device}` in one shell and the same with `localhost` appended in another (on RoCE, both with `-g` and the index of a GID)"
 		vendor    = "update the driver, the firmware and rdma-core, or report it to the vendor"
 		portGrade = " Critical if the device has lost its last active port, a warning if this port was active before, otherwise info: many ports are left uncabled on purpose. The audit command does not know the past: there it is critical if no port of the host is active, and a warning if none of the device is."
@@ -122,7 +123,7 @@ func Catalogue() []Entry {
 		entry(FindingProbeFailed, "memlock", failure, "", "RLIMIT_MEMLOCK of the exporter is too low",
 			"In the last run, a probe that pins memory failed with ENOMEM, or with EPERM where none may be pinned, and RLIMIT_MEMLOCK of the exporter's processes is finite.",
 			"Drivers that pin their queues fail under so low a limit, even though the device has room: such a process can neither probe nor use it.",
-			"First "+memlock+". If ENOMEM stays with a higher limit, the device itself is out of room: see `rdma resource show {device}`."),
+			"First "+memlock+jobs+". If ENOMEM stays with a higher limit, the device itself is out of room: see `rdma resource show {device}`."),
 		entry(FindingProbeFailed, "no_room", outageOrFailure, "", "there is no room for more objects",
 			"In the last run, a verb failed with ENOMEM or EAGAIN, and the limit on locked memory is not the cause.",
 			"The device, its driver, the kernel or the exporter's cgroup is out of room: other processes fail the same way, or soon will.",
@@ -138,11 +139,7 @@ func Catalogue() []Entry {
 		entry(FindingProbeFailed, "empty_messages", degradation, "", "memory for messages cannot be registered",
 			"In the last run, the process could not register memory for messages, and measured with empty ones.",
 			"Notification was still measured. But programs that transfer data must register memory: they fail under the same limit, or because the device is out of room.",
-			"If the message names a limit, "+memlock+". If not, check `rdma resource show {device}` for mr, and `dmesg`."),
-		entry(FindingProbeFailed, "registration_"+string(state.RefusedByMemlock), degradation, "", "RLIMIT_MEMLOCK of the exporter is too low",
-			"In the last run, RLIMIT_MEMLOCK of the exporter's processes does not even allow registering a page of 4 KiB. If it refuses only more than that, `rdma_memory_registration_refused` shows it, and nothing is reported.",
-			"Nothing is wrong with the device. How long it takes to register memory is not known, and programs with the same limit cannot register memory either: ENOMEM, or EPERM if the limit is 0.",
-			"To have it measured, "+memlock+"."),
+			"If the message names a limit, "+memlock+jobs+". If not, check `rdma resource show {device}` for mr, and `dmesg`."),
 		entry(FindingProbeFailed, "registration_"+string(state.RefusedByCgroup), failure, "", "a cgroup allows no more memory regions",
 			"In the last run, the exporter could not register memory, and a cgroup that it is in has as many objects as rdma.max allows.",
 			"The limit is that of the cgroup, not of the device: other programs in it cannot create memory regions either, but programs elsewhere can.",
@@ -155,6 +152,10 @@ func Catalogue() []Entry {
 			"In the last run, the device refused to register at most 2 MiB of memory, and no limit of the process, of its cgroups or of the host explains it.",
 			"The device, its driver or its library has no mapping resources left, or is broken. Programs that register memory, which includes all that transfer data, fail in the same way.",
 			"Compare `rdma resource show {device}` for mr with max_mr (rdma_resource_objects, rdma_resource_limit), and see who holds most: rdma_resource_owner_objects. With room left, see `dmesg`: with an IOMMU, the addresses that the adapter may use can run out. If 4KiB is accepted and 2MiB refused, the firmware cannot map long regions: "+vendor+"."),
+		entry(FindingMemlockRefused, "", degradation, "", "RLIMIT_MEMLOCK refuses to register memory",
+			"In the last run, RLIMIT_MEMLOCK of the exporter's processes did not allow registering 2 MiB of memory, or not even 4 KiB.",
+			"Nothing is wrong with the device. Programs started with this limit cannot register memory, and so cannot transfer data: ENOMEM, or EPERM if the limit is 0. The limit is the exporter's own, from what started it: for the audit command the shell or the job, for the service its unit or container. Programs started in another way may have another.",
+			"See what jobs get: `ulimit -l` in one of them. Their limit is LimitMEMLOCK= in the unit of slurmd, sshd (or /etc/security/limits.conf) or the container runtime, and `--ulimit memlock=-1` for docker and podman; restart the unit, then the jobs. If only the exporter has so low a limit, "+memlock+"."),
 		entry(FindingNotification, "missed", failure, "", "completion events are lost",
 			"In the last measurement of a completion vector, a completion arrived but its event had not by the deadline.",
 			"A program that sleeps until the event hangs, or wakes only with the next one.",

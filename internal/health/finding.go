@@ -53,6 +53,7 @@ const (
 	FindingRunAborted       Kind = "run_aborted"
 	FindingExhausted        Kind = "resource_exhausted"
 	FindingProbeFailed      Kind = "probe_failed"
+	FindingMemlockRefused   Kind = "memlock_refused"
 	FindingNotification     Kind = "notification_failed"
 	FindingContract         Kind = "contract_violated"
 	FindingUndestroyed      Kind = "undestroyed"

@@ -222,7 +222,9 @@ func failureText(f *state.Failure) string {
 func (a *assessor) unexplained() {
 	run := a.last
 	// Empty messages make no run fail.
-	explains := func(f found) bool { return f.Kind == FindingProbeFailed && f.Severity == SeverityCritical }
+	explains := func(f found) bool {
+		return f.Kind == FindingProbeFailed && f.Severity == SeverityCritical || f.Kind == FindingMemlockRefused
+	}
 	if run.Outcome != state.OutcomeFailed || a.wrongNow || isUnusable(run) || slices.ContainsFunc(a.found, explains) ||
 		len(run.Undestroyed) > 0 && (run.FailedVerb == "" || destroys(run.FailedVerb)) {
 		return
@@ -243,17 +245,16 @@ func (a *assessor) registrations(p *state.Probe) {
 				first = cmp.Or(first, r)
 			}
 		}
-		// The exporter's own limit says little about programs, unless it allows nothing.
-		if first == nil || by == state.RefusedByMemlock && first.Memory != state.MemoryPage {
+		if first == nil {
 			continue
 		}
 		o := observation{
-			kind: FindingProbeFailed, entry: "registration_" + string(by), harm: HarmFailure, severity: SeverityCritical,
+			kind: FindingProbeFailed, entry: "registration_" + string(by),
 			subject: "memory", run: true, root: rootOfMemory(first), verb: "ibv_reg_mr", errno: first.Errno,
 			message: fmt.Sprintf("Memory could not be registered (%s): %s.", text.Join(kinds, ", ", maxFew), reason(first.Detail)),
 		}
 		if by == state.RefusedByMemlock {
-			o.harm, o.severity = HarmDegradation, SeverityWarning
+			o.kind, o.entry, o.message = FindingMemlockRefused, "", o.message+" The limit is that of the exporter's processes."
 		}
 		a.add(o)
 	}

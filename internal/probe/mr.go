@@ -36,10 +36,8 @@ func (s *step) register(pd verbs.PD, kind state.RegisteredMemory, size int) (gon
 	return len(s.Failures) == failed
 }
 
-// refused records what refused memory. The limit of this process is not a device failure, so
-// the memory is skipped.
+// refused records what refused memory, which fails the probe.
 func (s *step) refused(r *state.Registration, err error) {
-	subject := state.Subject{Object: string(r.Memory)}
 	r.Result, r.By, r.Detail = state.MemoryRefused, state.RefusedByDevice, err.Error()
 	v := &verbs.Error{Verb: verbs.RegMR}
 	var limit *int64
@@ -55,10 +53,9 @@ func (s *step) refused(r *state.Registration, err error) {
 	if r.By == state.RefusedByDevice && limit != nil && *limit < r.Bytes {
 		r.By = state.RefusedByMemlock
 	}
+	f := state.Failure{Subject: state.Subject{Object: string(r.Memory)}, Verb: string(v.Verb), Errno: r.Errno, Message: r.Detail}
 	if r.By == state.RefusedByMemlock {
-		s.skip(subject, state.SkipNotPermitted, "%s", r.Detail)
-		s.Skips[len(s.Skips)-1].Memlock = limit
-		return
+		f.Memlock = limit
 	}
-	s.Failures = append(s.Failures, state.Failure{Subject: subject, Verb: string(v.Verb), Errno: r.Errno, Message: r.Detail})
+	s.Failures = append(s.Failures, f)
 }

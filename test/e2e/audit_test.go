@@ -126,6 +126,10 @@ func TestAuditStatus(t *testing.T) {
 			1, 1,
 			[]string{": CRITICAL\n", "CRITICAL  2 active ports expected, 1 active of 1 port on 1 device.", "too_few_active_ports; exit status 1"},
 		},
+		{
+			"little memory may be locked", alone("sim0, like: sim_siw0, registration: {memlock_bytes: 65536}"), nil, 1, 0,
+			[]string{": WARNING\n", "WARNING   sim0: memory (memlock_refused)", "mr failed", "the exporter's processes", "ulimit -l"},
+		},
 		{"no time", alone("sim0, like: sim_siw0, faults: [{verb: ibv_create_qp, delay: 20s}]"), []string{"--within=2s"}, 1, 1, []string{": UNKNOWN\n", "Not audited in time: the probes, the contracts", "1 device not fully audited within 2s; exit status "}},
 		{"in brief", alone(healthyDevice), []string{"--brief"}, 0, 0, []string{"sim0  ok  port active, 18 contracts kept", "\nVerdict: OK, 1 device: 1 ok; exit status 0 (--fail-on="}},
 		{

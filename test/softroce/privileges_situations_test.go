@@ -30,7 +30,7 @@ const (
 	// readersGroup may open what is for a group.
 	readersGroup = 4711
 	// memlockUsual is the limit on locked memory where none is told, in bytes.
-	memlockUsual = 64 << 10
+	memlockUsual = 8 << 20
 	// outsideQPs and insideQPs are how many queue pairs are held by the program on the
 	// host, and by the one that shares the exporter's pid namespace.
 	outsideQPs = 50
@@ -203,7 +203,7 @@ func (h *privilegedHost) situations(t *testing.T) []situation {
 	const memory = "Locked memory (`RLIMIT_MEMLOCK`)"
 	add(true, with(memory, "0", memlock(nobody, 0)))
 	add(false, with(memory, "0, with `CAP_IPC_LOCK`", memlock(nobodys(capIPCLock), 0)))
-	add(false, with(memory, "8 MiB", memlock(nobody, 8<<20)))
+	add(false, with(memory, "64 KiB", memlock(nobody, 64<<10)))
 	add(false, with(memory, "unlimited", memlock(nobody, -1)))
 
 	const nodesGroup = "Device nodes (`/dev/infiniband/uverbs*`)"
