@@ -1,10 +1,6 @@
 package inventory
 
-import (
-	"errors"
-	"fmt"
-	"time"
-)
+import "time"
 
 // Config limits the cost of an inventory, and locates owners. Start from DefaultConfig.
 type Config struct {
@@ -27,19 +23,4 @@ type Config struct {
 // DefaultConfig returns the defaults.
 func DefaultConfig() Config {
 	return Config{Budget: 8 * time.Second, MaxObjects: 20000, Owners: 10, Procfs: "/proc", Cgroup: "/sys/fs/cgroup"}
-}
-
-// maxOwners bounds the series of a device: there are seven types of object.
-const maxOwners = 100
-
-// Validate returns an error that names each flag with an invalid value, and the valid range.
-func (c Config) Validate() error {
-	var errs []error
-	if c.MaxObjects < 0 {
-		errs = append(errs, fmt.Errorf("--inventory.max-objects is %d: use a number from 0", c.MaxObjects))
-	}
-	if c.Owners < 0 || c.Owners > maxOwners {
-		errs = append(errs, fmt.Errorf("--inventory.owners is %d: use a number from 0 to %d", c.Owners, maxOwners))
-	}
-	return errors.Join(errs...)
 }

@@ -851,19 +851,3 @@ func TestTooManyThreads(t *testing.T) {
 	i := take(t, k, new(people), func(o *inventory.Options) { o.MaxObjects = threads }).Inventory
 	wantEqual(t, "others", i.Others, []state.TypeCount{{Type: "cm_id", Objects: threads}})
 }
-
-func TestConfig(t *testing.T) {
-	for want, change := range map[string]func(*inventory.Config){
-		"":                              func(c *inventory.Config) { c.MaxObjects, c.Owners = 0, 0 },
-		"--inventory.max-objects is -1": func(c *inventory.Config) { c.MaxObjects = -1 },
-		"--inventory.owners is -1":      func(c *inventory.Config) { c.Owners = -1 },
-		"--inventory.owners is 101":     func(c *inventory.Config) { c.Owners = 101 },
-	} {
-		c := inventory.DefaultConfig()
-		c.Owners = 100
-		change(&c)
-		if err := c.Validate(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
-	}
-}
