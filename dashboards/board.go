@@ -22,17 +22,21 @@ const schemaVersion = 39
 // rateInterval is the shortest window of rates, so that by default it has several runs.
 const rateInterval = "2m"
 
-// scope is how a dashboard selects: the matchers that stand for @job, @instance and @device in its expressions.
+// scope is how a dashboard selects: the matchers that stand for @job, @instance and @device in its expressions. Those of
+// the label cluster come first, and match targets without the label if all clusters are chosen.
 type scope struct {
 	job, instance, device string
 }
 
+const ofClusters = `cluster=~"$cluster"`
+
 func (s scope) expand(expr string) string {
 	return strings.NewReplacer(
-		"@job", s.job,
-		"@instance", s.job+","+s.instance,
-		"@device", s.job+","+s.instance+","+s.device,
-		"@id", "job, instance, device",
+		"@job", ofClusters+","+s.job,
+		"@instance", ofClusters+","+s.job+","+s.instance,
+		"@device", ofClusters+","+s.job+","+s.instance+","+s.device,
+		"@host", "cluster, job, instance",
+		"@id", "cluster, job, instance, device",
 	).Replace(expr)
 }
 

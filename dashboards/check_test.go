@@ -18,7 +18,12 @@ func check(d board, all []board, v vocabulary) []string {
 	c := &checker{board: d, all: all, vocabulary: v, variables: make(map[string]variable)}
 	c.head()
 	c.grid()
+	titles := make(map[string]bool)
 	for _, p := range panels(d) {
+		if titles[p.Title] {
+			c.problem("two panels have the title %q, so that a search does not tell which", p.Title)
+		}
+		titles[p.Title] = true
 		c.panel(p)
 	}
 	for _, e := range expressions(d) {
@@ -100,7 +105,7 @@ func (c *checker) head() {
 		{"description", d.Description == ""},
 		{"tags", len(d.Tags) == 0},
 		{"refresh", d.Refresh == ""},
-		{"annotations", len(d.Annotations.List) < 2},
+		{"annotations", len(d.Annotations.List) < 2 && d.UID != "rdma-fleet"},
 	} {
 		if missing.is {
 			c.problem("no %s", missing.what)
@@ -135,10 +140,13 @@ func (c *checker) head() {
 			}
 		}
 	}
-	for _, name := range []string{"datasource", "job", "instance", "device"} {
+	for _, name := range []string{"datasource", "cluster", "job", "instance"} {
 		if _, ok := c.variables[name]; !ok {
 			c.problem("no variable %s", name)
 		}
+	}
+	if v := c.variables["cluster"]; !v.Multi || v.AllValue != ".*" {
+		c.problem("the variable cluster does not match targets without that label")
 	}
 
 	linked := make(map[string]bool)
@@ -181,7 +189,7 @@ func (c *checker) keeps(l link) {
 		switch {
 		case kept && wider:
 			c.problem("link %s keeps %s, of which only one can be chosen there", l.Title, v.Name)
-		case !kept && (v.Name == "datasource" || v.Name == "job" && !wider):
+		case !kept && (v.Name == "datasource" || v.Name == "cluster" || v.Name == "job" && !wider):
 			c.problem("link %s does not keep %s", l.Title, v.Name)
 		}
 	}
@@ -431,6 +439,25 @@ func (c *checker) labelsOf(p promql.Expression) []string {
 	return labels
 }
 
+// cheap checks that a fleet of ten thousand nodes can be asked an expression: over time only what is recorded for whole
+// jobs; at present, in rows that are open at first, nothing that has a series for each device, but for those with trouble.
+func (c *checker) cheap(e expression, p promql.Expression, problem func(string, ...any)) {
+	rows, _ := elements(c.board)
+	folded := slices.ContainsFunc(rows, func(r *panel) bool {
+		return slices.ContainsFunc(r.Panels, func(p *panel) bool { return strings.HasPrefix(e.place, fmt.Sprintf("panel %q ", p.Title)) })
+	})
+	for _, s := range p.Selectors {
+		rare := slices.Contains([]string{"rdma_finding_info", "instance_device:rdma_trouble:sum"}, s.Metric)
+		perDevice := slices.Contains(c.vocabulary.labels[s.Metric], "device") && !rare
+		switch {
+		case !e.instant && !strings.HasPrefix(s.Metric, "job"):
+			problem("reads %s of each node over time, which needs a recording rule of jobs", s.Metric)
+		case !folded && perDevice, slices.ContainsFunc(p.Windows, func(w promql.Window) bool { return w.Span == "$__range" }):
+			problem("reads %s of each device of a fleet", s.Metric)
+		}
+	}
+}
+
 // expression checks the names in an expression.
 func (c *checker) expression(e expression) {
 	problem := func(format string, args ...any) {
@@ -459,12 +486,13 @@ func (c *checker) expression(e expression) {
 				problem("%s%s%q", m.Label, m.Op, m.Value)
 			}
 		}
-		for _, l := range []string{"job", "instance", "device"} {
-			first := l == "job" && strings.HasPrefix(e.place, "variable job") ||
-				l == "instance" && strings.HasPrefix(e.place, "variable instance") ||
-				l == "device" && strings.HasPrefix(e.place, "variable device") ||
-				l == "instance" && strings.HasPrefix(e.place, "variable job")
-			if slices.Contains(labels, l) && by[l].Value != "$"+l && !first {
+		chosen := []string{"cluster", "job", "instance", "device"}
+		if i := slices.Index(chosen, strings.TrimPrefix(e.place, "variable ")); i >= 0 {
+			chosen = chosen[:i] // the others are chosen by what is chosen before
+		}
+		for _, l := range chosen {
+			none := l == "device" && (c.board.UID == "rdma-fleet" || by[l].Value == "" && by[l].Op == "=")
+			if slices.Contains(labels, l) && by[l].Value != "$"+l && !none {
 				problem("%s is not selected by %s", s.Metric, l)
 			}
 		}
@@ -488,13 +516,8 @@ func (c *checker) expression(e expression) {
 	if contains(e.expr, "rdma_owner_locked_limit_bytes") && nearest.MatchString(e.expr) && !contains(e.expr, "<= 1") {
 		problem("counts processes that no limit binds")
 	}
-	if c.variables["instance"].Multi && strings.HasPrefix(e.place, "panel") && !e.instant {
-		for _, s := range p.Selectors {
-			labels := c.vocabulary.labels[s.Metric]
-			if slices.Contains(labels, "device") && (slices.Contains(labels, "finding") || slices.Contains(labels, "contract")) {
-				problem("reads each %s of a whole fleet over time, which needs a recording rule", s.Metric)
-			}
-		}
+	if c.board.UID == "rdma-fleet" {
+		c.cheap(e, p, problem)
 	}
 	if contains(e.expr, "3600 *") && slices.ContainsFunc(p.Windows, func(w promql.Window) bool { return w.Function == "rate" }) {
 		problem("extrapolates a few minutes to an hour")
@@ -505,8 +528,15 @@ func (c *checker) expression(e expression) {
 				problem("nothing has the label %s", l)
 			}
 		}
-		if !slices.Contains(join, "job") || !slices.Contains(join, "instance") {
-			problem("joins without job and instance")
+		if !slices.Contains(join, "cluster") || !slices.Contains(join, "job") || !slices.Contains(join, "instance") {
+			problem("joins without cluster, job and instance")
+		}
+	}
+	for _, m := range regexp.MustCompile(`\b(?:by|on) \(([^)]*)\)`).FindAllStringSubmatch(e.expr, -1) {
+		list := strings.Split(m[1], ", ")
+		named := func(l string) bool { return slices.Contains(list, l) }
+		if named("device") && !named("instance") || named("instance") && !named("job") || named("job") && !named("cluster") {
+			problem("mixes clusters, jobs or instances by (%s)", m[1])
 		}
 	}
 	for _, w := range p.Windows {

@@ -110,7 +110,10 @@ func TestFaultsAreFound(t *testing.T) {
 	expr := func(e string) func(*board) {
 		return func(d *board) { first(d, "stat").Targets[0].Expr = e }
 	}
-	const device = `job="$job",instance="$instance",device="$device"`
+	const (
+		host   = `cluster=~"$cluster",job="$job",instance="$instance"`
+		device = host + `,device=~"$device"`
+	)
 	for name, test := range map[string]struct {
 		spoil func(*board)
 		want  string
@@ -121,12 +124,15 @@ func TestFaultsAreFound(t *testing.T) {
 		"unknown matcher":     {expr(`rdma_port_state_id{` + device + `,verb="x"}`), "has no label verb"},
 		"unknown grouping":    {expr(`sum by (verb) (rdma_port_state_id{` + device + `})`), "nothing has the label verb"},
 		"unknown legend":      {func(d *board) { first(d, "stat").Targets[0].LegendFormat = "{{errno}}" }, "legend has {{errno}}"},
-		"no job":              {expr(`rdma_port_state_id{instance="$instance",device="$device"}`), "is not selected by job"},
-		"single with a regex": {expr(`rdma_port_state_id{job="$job",instance=~"$instance",device="$device"}`), "instance=~"},
+		"no job":              {expr(`rdma_port_state_id{cluster=~"$cluster",instance="$instance",device=~"$device"}`), "is not selected by job"},
+		"no cluster":          {expr(`rdma_devices{job="$job",instance="$instance"}`), "is not selected by cluster"},
+		"mixed clusters":      {expr(`max by (job, instance) (rdma_devices{` + host + `})`), "mixes clusters"},
+		"same title":          {func(d *board) { first(d, "table").Title = first(d, "stat").Title }, "two panels have the title"},
+		"single with a regex": {expr(`rdma_port_state_id{cluster=~"$cluster",job="$job",instance=~"$instance",device=~"$device"}`), "instance=~"},
 		"fixed window":        {expr(`sum(rate(rdma_probe_runs_total{` + device + `}[5m]))`), "rate over 5m"},
 		"no such variable":    {expr(`sum(rdma_port_state_id{` + device + `,port="$port"})`), "variable port"},
-		"join across hosts":   {expr(`rdma_port_state_id{` + device + `} * on (device) group_left () rdma_device_completion_vectors{` + device + `}`), "joins without job"},
-		"join of targets":     {expr(`rdma_port_state_id{` + device + `} * on (job, instance, device) group_left () rdma_device_completion_vectors{` + device + `}`), "there may be two series"},
+		"join across hosts":   {expr(`rdma_port_state_id{` + device + `} * on (device) group_left () rdma_device_completion_vectors{` + device + `}`), "joins without cluster, job"},
+		"join of targets":     {expr(`rdma_port_state_id{` + device + `} * on (cluster, job, instance, device) group_left () rdma_device_completion_vectors{` + device + `}`), "there may be two series"},
 		"colour of nothing":   {func(d *board) { first(d, "stat").FieldConfig.Defaults.Mappings = nil }, "where nothing is known"},
 		"hour of minutes":     {expr(`3600 * sum(rate(rdma_probe_runs_total{` + device + `}[$__rate_interval]))`), "a few minutes to an hour"},
 		"restart as news": {func(d *board) {

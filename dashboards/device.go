@@ -8,20 +8,20 @@ import (
 )
 
 func device() grafanaBoard {
-	s := scope{`job="$job"`, `instance="$instance"`, `device="$device"`}
+	s := scope{`job="$job"`, `instance="$instance"`, `device=~"$device"`}
 	b := newBoard(deviceUID, "RDMA / Device",
-		"One RDMA device: whether it works, what it breaks, how fast it wakes a program, and what verbs cost.", s,
-		sourceVariable(), jobVariable(one), instanceVariable(s, one), deviceVariable(s, one))
+		"RDMA devices of one node, overlaid: whether they work, what they break, how fast they wake a program, and what verbs cost.", s,
+		sourceVariable(), clusterVariable(), jobVariable(one), instanceVariable(s, one), deviceVariable(s, many))
 	b.row("Device health", deviceState()...)
-	b.row("Problems", deviceTrouble()...)
+	b.row("Findings, contracts and failed probes", deviceTrouble()...)
 	b.row("Traffic, errors and congestion", deviceTraffic()...)
-	b.row("Links and GIDs", deviceLinks()...)
-	b.row("Notification of completions", deviceNotification()...)
-	b.row("Verbs", deviceVerbs()...)
-	b.row("Requested and actual sizes", deviceSizes()...)
+	b.row("Port links and GIDs", deviceLinks()...)
+	b.row("Notification and completion latency", deviceNotification()...)
+	b.row("Control verbs", deviceVerbs()...)
+	b.row("Sizes and memory of objects", deviceSizes()...)
 	b.folded("Adapter and interrupts", deviceTopology()...)
 	b.folded("Raw counters", deviceCounters()...)
-	b.folded("Runs and their cost", deviceRuns()...)
+	b.folded("Run duration, memory and outcome", deviceRuns()...)
 	b.folded("Device limits", deviceLimits()...)
 	return b.dashboard
 }
@@ -44,35 +44,35 @@ const (
 
 func deviceState() []dashboard.Panel {
 	return []dashboard.Panel{
-		stat(tile("Last run", count, anyIs(critical),
+		stat(tile("Last probe run", count, anyIs(critical),
 			"Whether the last run of the probes was ok. If not, the strips below show which probe failed; if none did, the run was killed or crashed: see the aborted runs."),
-			texts(text{"0", "OK", good}, text{"1", "not OK", critical}), query{failing, ""}),
-		stat(tile("Time since last run", seconds, overdue(),
+			texts(text{"0", "OK", good}, text{"1", "not OK", critical}), query{failing, "{{device}}"}),
+		stat(tile("Time since last probe run", seconds, overdue(),
 			"Time since the last finished run. After failed runs the exporter waits, by default for up to 5 minutes."),
-			nil, query{`time() - ` + lastRun, ""}),
-		stat(tile("Stuck", count, anyIs(critical),
+			nil, query{`time() - ` + lastRun, "{{device}}"}),
+		stat(tile("Stuck child process", count, anyIs(critical),
 			"Whether a killed child process has not ended, and the verb it is in. Its work on the device waits until it ends."), stuckOrNot(),
-			query{`max by (verb) (rdma_probe_stuck{@device})`, "run {{verb}}"},
-			query{`max(rdma_inventory_stuck{@device})`, "inventory"}),
-		stat(tile("Ports", count, plain(),
+			query{`max by (@id, verb) (rdma_probe_stuck{@device})`, "{{device}} {{verb}}"},
+			query{`max by (@id) (rdma_inventory_stuck{@device})`, "{{device}} inventory"}),
+		stat(tile("Port state", count, plain(),
 			"Whether each port is active. Without an active port only flushed completions can be measured."), portStates(),
-			query{portState, "port {{port}}"}),
-		bySeverity(tile("Contracts", count, plain(),
+			query{portState, "{{device}} port {{port}}"}),
+		bySeverity(tile("Contracts by verdict", count, plain(),
 			"How many contracts of the libibverbs manual the device keeps, violates, violates as its driver is known to, and how many could not be judged."),
-			query{`sum by (verdict) (` + eachJudgement + `)`, "{{verdict}}"}),
-		bySeverity(tile("Findings", count, plain(),
+			query{`sum by (@host, verdict) (` + eachJudgement + `)`, "{{verdict}}"}),
+		bySeverity(tile("Findings by severity", count, plain(),
 			"Findings about this device, except accepted ones. Critical: something fails already or soon will."),
-			query{`sum by (severity) (` + eachFinding + `)`, "{{severity}}"}),
-		stat(tile("Missed events", count, anyIs(critical),
+			query{`sum by (@host, severity) (` + eachFinding + `)`, "{{severity}}"}),
+		stat(tile("Missed completion events", count, anyIs(critical),
 			"Completions in the time shown whose event had not come by the deadline: a program that sleeps would hang. Those of the very first run are not included."),
-			none(), query{`round(sum(increase(rdma_notifications_missed_total{@device}[$__range])))`, ""}),
+			none(), query{`round(sum by (@id) (increase(rdma_notifications_missed_total{@device}[$__range])))`, "{{device}}"}),
 		stat(tile("Notification p99", seconds, plain(),
 			"99 of 100 completion events came within this time, in the last minutes. What is good depends on the adapter: the fleet dashboard compares it with similar devices."),
 			nil, query{
 				quantile("0.99", "path", "rdma_notification_latency_seconds") + ` >= 0`,
-				"{{path}}",
+				"{{device}} {{path}}",
 			}),
-		table(of(24, 4, "Identity", words, plain(),
+		table(of(24, 4, "Device identity and firmware", words, plain(),
 			"What the device says about itself. Provider simulated: not a real device."), "", []column{
 			{field: "instance", title: "instance"},
 			{field: "device", title: "device"},
@@ -92,7 +92,7 @@ func deviceState() []dashboard.Panel {
 
 func deviceTrouble() []dashboard.Panel {
 	return []dashboard.Panel{
-		table(of(10, 10, "Contracts", count, plain(),
+		byDevice(of(10, 10, "Violated and skipped contracts", count, plain(),
 			"Contracts of the libibverbs manual that the device breaks, or once broke: violated ones first, then those that could not be judged with the reason, then violations the driver is known for, then those that hold again. Contracts kept ever since the exporter started are not listed. docs/reference/contracts.md says what each means and what to do."), "verdict", []column{
 			{field: "contract", title: "contract"},
 			{field: "severity", title: "severity", width: 90},
@@ -101,47 +101,52 @@ func deviceTrouble() []dashboard.Panel {
 				field: "A", title: "verdict", width: 100,
 				mappings: texts(text{"3", "violated", critical}, text{"2", "skipped", unknown}, text{"1", "known", neutral}, text{"0", "holds again", good}),
 			},
-		}, query{`3 * max by (contract, severity) (rdma_contract_violated{@device,known!="true"}) or max by (contract, severity) (rdma_contract_violated{@device,known="true"}) or 2 * max by (contract, reason) (rdma_contract_skipped{@device})`, ""}),
-		table(of(7, 10, "Findings", seconds, plain(),
-			"Each finding, its harm, whether the configuration accepts it, and how long it has lasted. No rows: none. docs/reference/findings.md says what each means and what to do; the exporter's page has the figures."), "for", []column{
-			{field: "finding", title: "finding"},
+		}, query{`3 * max by (@id, contract, severity) (rdma_contract_violated{@device,known!="true"}) or max by (@id, contract, severity) (rdma_contract_violated{@device,known="true"}) or 2 * max by (@id, contract, reason) (rdma_contract_skipped{@device})`, ""}),
+		byDevice(of(14, 10, "Findings and their reasons", seconds, plain(),
+			"Each finding, why it stands, and for how long. Accepted findings, consequences of others, and those beyond 16 of a device have no reason here. No rows: none. docs/reference/findings.md says what each means and what to do; the exporter's page has the figures."), "for", []column{
+			{field: "finding", title: "finding", width: 170},
 			{field: "severity", title: "severity", width: 80, mappings: severities()},
-			{field: "harm", title: "harm", width: 100, mappings: harms()},
+			{field: "reason", title: "reason"},
+			{field: "verb", title: "verb", width: 120},
+			{field: "errno", title: "errno", width: 80},
 			{field: "accepted", title: "accepted", width: 80},
 			{field: "A", title: "for", width: 80},
-		}, query{`time() - min by (finding, severity, harm, accepted) (rdma_finding_first_seen_timestamp_seconds{@device})`, ""}),
-		table(of(7, 10, "Aborted runs", count, plain(),
+		}, query{
+			`-1 * group by (@id, finding, severity, reason, verb, errno) (rdma_finding_info{@device}) * on (@id, finding, severity) group_left () (min by (@id, finding, severity) (rdma_finding_first_seen_timestamp_seconds{@device}) - time())` +
+				` or time() - min by (@id, finding, severity, accepted) (rdma_finding_first_seen_timestamp_seconds{@device}) unless on (@id, finding) rdma_finding_info{@device}`, "",
+		}),
+		strips(of(12, 7, "Probe success over time", count, anyIs(good),
+			"Whether each probe succeeded. A gap: it was skipped, or the run ended before it. With --probe.when=idle also when the device was left alone, because other programs held queue pairs on it."), texts(text{"1", "OK", good}, text{"0", "failed", critical}, text{"2", "left alone", neutral}),
+			query{`min by (@id, probe) (rdma_probe_success{@device})`, "{{device}} {{probe}}"},
+			query{`2 * max by (@id) (rdma_probe_light{@device}) > 0`, "{{device}} run"}),
+		strips(of(12, 7, "Port state over time", count, plain(),
+			"The state of each port at the last run, or by the kernel if that run could not query it."),
+			portStates(), query{portState, "{{device}} port {{port}}"}),
+		byDevice(of(6, 7, "Aborted runs", count, plain(),
 			"Runs of the probes and contract runs that were killed at their deadline or crashed since the exporter started, by the verb they were in. No rows: none."), "probes", []column{
 			{field: "outcome", title: "outcome", width: 90},
 			{field: "verb", title: "verb"},
-			{title: "probes", width: 75, expr: filled(`sum by (outcome, verb) (rdma_probe_aborts_total{@device})`, "verb")},
+			{title: "probes", width: 75, expr: filled(`sum by (@id, outcome, verb) (rdma_probe_aborts_total{@device})`, "verb")},
 			{title: "contracts", width: 85, expr: filled(
-				`sum by (outcome, verb) (rdma_contract_aborts_total{@device})`, "verb")},
+				`sum by (@id, outcome, verb) (rdma_contract_aborts_total{@device})`, "verb")},
 		}),
-		strips(of(12, 7, "Probes", count, anyIs(good),
-			"Whether each probe succeeded. A gap: it was skipped, or the run ended before it. With --probe.when=idle also when the device was left alone, because other programs held queue pairs on it."), texts(text{"1", "OK", good}, text{"0", "failed", critical}, text{"2", "left alone", neutral}),
-			query{`min by (probe) (rdma_probe_success{@device})`, "{{probe}}"},
-			query{`2 * max(rdma_probe_light{@device}) > 0`, "run"}),
-		strips(of(12, 7, "Ports", count, plain(),
-			"The state of each port at the last run, or by the kernel if that run could not query it."),
-			portStates(), query{portState, "port {{port}}"}),
-		table(of(10, 7, "Not probed", count, plain(),
+		byDevice(of(8, 7, "Skipped probes", count, plain(),
 			"What the last run could not probe, and why. It counts neither as success nor as failure."), "", []column{
 			{field: "probe", title: "probe"},
 			{field: "subject", title: "subject"},
 			{field: "reason", title: "reason"},
-		}, query{`max by (probe, subject, reason) (rdma_probe_skipped{@device})`, ""}),
-		table(of(7, 7, "Could not be destroyed", count, anyIs(critical),
+		}, query{`max by (@id, probe, subject, reason) (rdma_probe_skipped{@device})`, ""}),
+		byDevice(of(5, 7, "Undestroyed objects", count, anyIs(critical),
 			"Objects that the device refused to destroy in the last run, with the errno. A program that destroys such an object fails too. No rows: none."), "objects", []column{
 			{field: "type", title: "type"},
 			{field: "errno", title: "errno"},
 			{field: "A", title: "objects", thresholds: new(anyIs(critical))},
-		}, query{`sum by (type, errno) (rdma_probe_undestroyed_objects{@device}) > 0`, ""}),
-		table(of(7, 7, "Asynchronous events", count, plain(),
+		}, query{`sum by (@id, type, errno) (rdma_probe_undestroyed_objects{@device}) > 0`, ""}),
+		byDevice(of(5, 7, "Asynchronous events (ibv_async_event)", count, plain(),
 			"Events of the device and its ports while a run had it open, since the exporter started or the device appeared. Events between runs are not seen. No rows: none."), "events", []column{
 			{field: "event", title: "event"},
 			{field: "A", title: "events", thresholds: new(anyIs(warning))},
-		}, query{`sum by (event) (rdma_async_events_total{@device})`, ""}),
+		}, query{`sum by (@id, event) (rdma_async_events_total{@device})`, ""}),
 	}
 }
 
@@ -149,28 +154,24 @@ func severities() []dashboard.ValueMapping {
 	return texts(text{"critical", "critical", critical}, text{"warning", "warning", warning}, text{"info", "info", neutral})
 }
 
-func harms() []dashboard.ValueMapping {
-	return texts(text{"outage", "outage", critical}, text{"failure", "failure", critical}, text{"degradation", "degradation", warning}, text{"quirk", "quirk", neutral}, text{"note", "note", neutral})
-}
-
-const portState = `max by (port) (rdma_port_state_id{@device})`
+const portState = `max by (@id, port) (rdma_port_state_id{@device})`
 
 func deviceNotification() []dashboard.Panel {
 	const (
 		notification = `rdma_notification_latency_seconds`
 		completion   = `rdma_completion_latency_seconds`
-		meanOf       = `(sum by (%[3]s) (rate(%[1]s_sum{%[2]s}[$__rate_interval])) / sum by (%[3]s) (rate(%[1]s_count{%[2]s}[$__rate_interval])))`
+		meanOf       = `(sum by (@id, %[3]s) (rate(%[1]s_sum{%[2]s}[$__rate_interval])) / sum by (@id, %[3]s) (rate(%[1]s_count{%[2]s}[$__rate_interval])))`
 	)
 	return []dashboard.Panel{
 		dashed(lines(of(12, 9, "Notification latency", seconds, plain(),
 			"From posting a work request until its completion event has woken the process. p50 dashed, p99 solid; by path (loopback: a message on the same port; flush: a failed work request)."),
-			query{quantile("0.99", "port, path", notification), "p99 {{path}}, port {{port}}"},
-			query{quantile("0.5", "port, path", notification), "p50 {{path}}, port {{port}}"}),
+			query{quantile("0.99", "port, path", notification), "p99 {{path}}, {{device}} port {{port}}"},
+			query{quantile("0.5", "port, path", notification), "p50 {{path}}, {{device}} port {{port}}"}),
 			"/^p50/"),
 		lines(of(12, 9, "Completion latency", seconds, plain(),
 			"Mean time from posting a work request until its completion is seen: polling without a pause (poll), which is the completion alone, or asleep for a solicited event (solicited)."),
-			query{fmt.Sprintf(meanOf, completion, `@device`, "port, path, mode"), "{{path}} {{mode}}, port {{port}}"}),
-		table(of(9, 9, "Completion vectors", seconds, plain(),
+			query{fmt.Sprintf(meanOf, completion, `@device`, "port, path, mode"), "{{path}} {{mode}}, {{device}} port {{port}}"}),
+		byDevice(of(9, 9, "Slowest completion vectors", seconds, plain(),
 			"Notification latency by completion vector, from the last run that measured it: a vector whose p99 is far above the median of all is served by a busy or distant CPU. Sorted by that factor."), "p99 / median", []column{
 			{field: "comp_vector", title: "vector", width: 75, unit: words},
 			{field: "A", title: "p99"},
@@ -179,11 +180,11 @@ func deviceNotification() []dashboard.Panel {
 			query{vector(`rdma_notification_vector_latency_seconds{@device}`), ""},
 			query{
 				vector(`rdma_notification_vector_latency_seconds{@device}`) +
-					` / scalar(quantile(0.5, rdma_notification_vector_latency_seconds{@device}))`, "",
+					` / on (@id) group_left () quantile by (@id) (0.5, rdma_notification_vector_latency_seconds{@device})`, "",
 			}),
-		steps(of(15, 9, "p99 by completion vector", seconds, plain(),
+		steps(of(15, 9, "Notification p99 by completion vector", seconds, plain(),
 			"Notification latency of each completion vector over time. A run measures only some of them, 4 by default, so each line changes only now and then."),
-			query{vector(`rdma_notification_vector_latency_seconds{@device}`), "vector {{comp_vector}}"}),
+			query{vector(`rdma_notification_vector_latency_seconds{@device}`), "{{device}} vector {{comp_vector}}"}),
 		heat(of(12, 8, "Distribution of notification latency", count, plain(),
 			"How many events came within which time. Two bands mean two kinds of wake-ups, such as from shallow and from deep CPU sleep."),
 			`sum by (le) (increase(rdma_notification_latency_seconds_bucket{@device}[$__rate_interval])) or sum(increase(rdma_notification_latency_seconds{@device}[$__rate_interval]))`),
@@ -191,56 +192,62 @@ func deviceNotification() []dashboard.Panel {
 			"Mean notification latency minus mean latency by polling: what being woken costs a program compared with spinning."),
 			query{
 				mean("port, path", notification) + " - " + fmt.Sprintf(meanOf, completion, `@device,mode="poll"`, "port, path"),
-				"{{path}}, port {{port}}",
+				"{{path}}, {{device}} port {{port}}",
 			}),
-		columns(of(12, 8, "Events and completions gone wrong", perMinute, plain(),
-			"Per minute. Missed: the completion came but its event did not; misdirected: the event came on another channel or named another queue; spurious: it came without a completion; missing: the completion itself did not come; unsuccessful: it had the wrong status."),
-			query{perMinuteOf("path", "rdma_notifications_missed_total"), "missed, {{path}}"},
-			query{perMinuteOf("path", "rdma_notifications_misdirected_total"), "misdirected, {{path}}"},
-			query{perMinuteOf("path", "rdma_notifications_spurious_total"), "spurious, {{path}}"},
-			query{perMinuteOf("path", "rdma_completions_missing_total"), "missing, {{path}}"},
-			query{perMinuteOf("path, status", "rdma_completions_unsuccessful_total"), "unsuccessful, {{path}} {{status}}"}),
+		columns(of(12, 8, "Missed, misdirected and spurious events, failed completions", perSecond, plain(),
+			"Per second. Missed: the completion came but its event did not; misdirected: the event came on another channel or named another queue; spurious: it came without a completion; missing: the completion itself did not come; unsuccessful: it had the wrong status."),
+			query{rateOf("path", "rdma_notifications_missed_total"), "missed, {{path}}, {{device}}"},
+			query{rateOf("path", "rdma_notifications_misdirected_total"), "misdirected, {{path}}, {{device}}"},
+			query{rateOf("path", "rdma_notifications_spurious_total"), "spurious, {{path}}, {{device}}"},
+			query{rateOf("path", "rdma_completions_missing_total"), "missing, {{path}}, {{device}}"},
+			query{rateOf("path, status", "rdma_completions_unsuccessful_total"), "unsuccessful, {{path}} {{status}}, {{device}}"}),
 	}
 }
 
 // vector is the one series that each completion vector has.
 func vector(selector string) string {
-	return "max by (comp_vector) (" + selector + ")"
+	return "max by (@id, comp_vector) (" + selector + ")"
 }
 
-func perMinuteOf(by, counter string) string {
-	return fmt.Sprintf(`60 * sum by (%s) (rate(%s{@device}[$__rate_interval]))`, by, counter)
+// rateOf returns how much a counter of devices adds in a second.
+func rateOf(by, counter string) string {
+	return fmt.Sprintf(`sum by (@id, %s) (rate(%s{@device}[$__rate_interval]))`, by, counter)
+}
+
+// runsOf returns how many runs finished in the minutes before each point, by outcome.
+func runsOf(counter string) []query {
+	return []query{{fmt.Sprintf(`round(sum by (@id, outcome) (increase(%s{@device}[$__rate_interval])))`, counter), "{{device}} {{outcome}}"}}
 }
 
 func deviceVerbs() []dashboard.Panel {
 	const (
-		calls = `sum by (verb) (rate(rdma_verbs_call_duration_seconds_count{@device}[$__rate_interval]))`
-		mean  = `sum by (verb) (rate(rdma_verbs_call_duration_seconds_sum{@device}[$__rate_interval])) / ` + calls + ` >= 0`
+		calls = `sum by (@id, verb) (rate(rdma_verbs_call_duration_seconds_count{@device}[$__rate_interval]))`
+		mean  = `sum by (@id, verb) (rate(rdma_verbs_call_duration_seconds_sum{@device}[$__rate_interval])) / ` + calls + ` >= 0`
 	)
 	return []dashboard.Panel{
-		lines(of(12, 9, "Mean time of control verbs", seconds, plain(),
+		lines(of(12, 9, "Mean duration of control verbs", seconds, plain(),
 			"Time that calls of a verb took, including failed ones. A verb that gets slower means busy firmware or a busy kernel."),
-			query{mean, "{{verb}}"}, query{`max(rdma_memory_registration_seconds{@device})`, "ibv_reg_mr of 2 MiB"}),
-		columns(of(12, 9, "Failures by verb and errno", perMinute, plain(),
-			"Failed calls per minute, except those a probe makes fail on purpose."),
-			query{perMinuteOf("verb, errno", "rdma_verbs_errors_total"), "{{verb}} {{errno}}"},
-			query{`max by (memory, refused_by) (rdma_memory_registration_refused{@device})`, "{{memory}} of memory refused by {{refused_by}}"}),
-		table(of(8, 9, "Calls of control verbs", seconds, plain(),
+			query{mean, "{{device}} {{verb}}"}, query{`max by (@id) (rdma_memory_registration_seconds{@device})`, "{{device}} ibv_reg_mr of 2 MiB"}),
+		columns(of(12, 9, "Failed calls by verb and errno over time", perSecond, plain(),
+			"Failed calls per second, except those a probe makes fail on purpose."),
+			query{rateOf("verb, errno", "rdma_verbs_errors_total"), "{{device}} {{verb}} {{errno}}"},
+			query{`max by (@id, memory, refused_by) (rdma_memory_registration_refused{@device})`, "{{device}} {{memory}} of memory refused by {{refused_by}}"}),
+		byDevice(of(8, 9, "Calls of control verbs", seconds, plain(),
 			"Mean of the last minutes, and how often the verb is called."), "mean", []column{
 			{field: "verb", title: "verb"},
-			{title: "calls per minute", unit: count, expr: `60 * ` + calls},
+			{title: "calls per second", unit: count, expr: calls},
 			{title: "mean", expr: mean},
 		}),
-		table(of(7, 9, "Failed calls", count, plain(),
+		byDevice(of(7, 9, "Failed calls by verb and errno", count, plain(),
 			"Calls that failed since the exporter started or the device appeared. No rows: none."), "calls", []column{
 			{field: "verb", title: "verb"},
 			{field: "errno", title: "errno"},
 			{field: "A", title: "calls", thresholds: new(anyIs(warning))},
-		}, query{`sum by (verb, errno) (rdma_verbs_errors_total{@device})`, ""}),
-		dashed(lines(of(9, 9, "Distribution by verb", seconds, plain(),
+		}, query{`sum by (@id, verb, errno) (rdma_verbs_errors_total{@device})`, ""}),
+		dashed(lines(of(9, 9, "Verb latency p50 and p99", seconds, plain(),
 			"All verbs. p50 dashed, p99 solid. The classic buckets are decades, so their figures are rough."+fmt.Sprintf(needsCollector, "verb-histograms")),
-			query{quantile("0.99", "verb", "rdma_verbs_call_latency_seconds") + " >= 0", "p99 {{verb}}"},
-			query{quantile("0.5", "verb", "rdma_verbs_call_latency_seconds") + " >= 0", "p50 {{verb}}"}),
+			query{quantile("0.99", "verb", "rdma_verbs_call_latency_seconds") + " >= 0", "p99 {{device}} {{verb}}"},
+			query{quantile("0.5", "verb", "rdma_verbs_call_latency_seconds") + " >= 0", "p50 {{device}} {{verb}}"}),
 			"/^p50/"),
 	}
 }
@@ -248,7 +255,7 @@ func deviceVerbs() []dashboard.Panel {
 func deviceSizes() []dashboard.Panel {
 	enough := texts(text{"0", "less than configured", warning}, text{"1", "OK", good})
 	return []dashboard.Panel{
-		table(of(15, 12, "Requested, actual and queried sizes", count, plain(),
+		byDevice(of(15, 12, "Requested, actual and queried sizes of CQ, SRQ and QP", count, plain(),
 			"Sizes that the probes ask for, as configured for the host, what creating wrote back, and what a query of a shared receive queue reports where it differs. A device may give more; with less, programs fail below the depth they planned, unless the size was cut down to a limit of the device, shown beside this."), "", []column{
 			{field: "object", title: "object"},
 			{field: "qp_type", title: "type"},
@@ -259,19 +266,19 @@ func deviceSizes() []dashboard.Panel {
 			{title: "queried", empty: "as given", expr: sizes("queried")},
 			{title: "verdict", mappings: enough, expr: sizes("actual") + " >= bool " + sizes("requested")},
 		}),
-		table(of(9, 6, "Memory per object", octets, plain(),
+		byDevice(of(9, 6, "Memory per object", octets, plain(),
 			"Memory that one object of that size costs the process creating it: address space, and pinned memory, which counts towards RLIMIT_MEMLOCK."+fmt.Sprintf(needsCollector, "memory")), "pinned", []column{
 			{field: "object", title: "object"},
 			{field: "profile", title: "profile"},
 			{title: "address space", expr: filled(
-				`sum by (object, profile) (rdma_probe_memory_bytes{@device,kind="virtual"})`, "profile")},
+				`sum by (@id, object, profile) (rdma_probe_memory_bytes{@device,kind="virtual"})`, "profile")},
 			{title: "pinned", expr: filled(
-				`sum by (object, profile) (rdma_probe_memory_bytes{@device,kind="locked"})`, "profile")},
+				`sum by (@id, object, profile) (rdma_probe_memory_bytes{@device,kind="locked"})`, "profile")},
 		}),
 		stat(of(9, 3, "Maximum inline data", octets, plain(),
 			"Most inline data that a queue pair of each type can have, found by search because no verb reports it."),
-			nil, query{`max by (qp_type) (rdma_probe_qp_max_inline_bytes{@device})`, "{{qp_type}}"}),
-		table(of(9, 3, "Clamped sizes", count, plain(),
+			nil, query{`max by (@id, qp_type) (rdma_probe_qp_max_inline_bytes{@device})`, "{{device}} {{qp_type}}"}),
+		byDevice(of(9, 3, "Clamped sizes", count, plain(),
 			"Configured sizes that the last run reduced to a limit of the device, and what it asked for instead. No rows: none."), "", []column{
 			{field: "probe", title: "probe"},
 			{field: "profile", title: "profile"},
@@ -279,7 +286,7 @@ func deviceSizes() []dashboard.Panel {
 			{field: "attribute", title: "attribute"},
 			{field: "limit", title: "limit"},
 			{field: "A", title: "asked for"},
-		}, query{`max by (probe, profile, subject, attribute, limit) (rdma_probe_size_clamped{@device})`, ""}),
+		}, query{`max by (@id, probe, profile, subject, attribute, limit) (rdma_probe_size_clamped{@device})`, ""}),
 	}
 }
 
@@ -287,16 +294,16 @@ func deviceSizes() []dashboard.Panel {
 // sizes are a property of the host. The query shows them only for objects that the device created.
 func sizes(kind string) string {
 	given := func(metric, labels string) string {
-		return fmt.Sprintf(`max by (%s) (rdma_probe_%s_actual{@device})`, labels, metric)
+		return fmt.Sprintf(`max by (@id, %s) (rdma_probe_%s_actual{@device})`, labels, metric)
 	}
 	name := func(metric, object, host, device string) string {
 		expr := given(metric, device)
 		switch kind {
 		case "queried":
-			expr = fmt.Sprintf(`max by (%s) (rdma_probe_%s_queried{@device})`, device, metric)
+			expr = fmt.Sprintf(`max by (@id, %s) (rdma_probe_%s_queried{@device})`, device, metric)
 		case "requested":
-			expr = fmt.Sprintf(`0 * %s + on (job, instance, %s) group_left () max by (job, instance, %[2]s) (rdma_probe_%s_requested{@instance})`,
-				given(metric, "job, instance, "+device), host, metric)
+			expr = fmt.Sprintf(`0 * %s + on (@host, %s) group_left () max by (@host, %[2]s) (rdma_probe_%s_requested{@instance})`,
+				given(metric, device), host, metric)
 		}
 		return fmt.Sprintf(`label_replace(%s, "object", "%s", "", "")`, expr, object)
 	}
@@ -312,42 +319,42 @@ func sizes(kind string) string {
 			name("qp_inline_bytes", "QP, inline bytes", "profile", "qp_type, profile"),
 		)
 	}
-	return filled("sum by (object, qp_type, profile, queue) ("+strings.Join(parts, " or ")+")", "qp_type", "queue")
+	return filled("sum by (@id, object, qp_type, profile, queue) ("+strings.Join(parts, " or ")+")", "qp_type", "queue")
 }
 
 func deviceRuns() []dashboard.Panel {
 	outcomes := []paint{{"ok", good}, {"failed", warning}, {"timeout", critical}, {"crashed", unknown}}
 	return []dashboard.Panel{
-		painted(columns(of(8, 8, "Runs of the probes", perMinute, plain(),
-			"Finished runs per minute, by outcome. Timeout: killed at the deadline; crashed: the child process died."),
-			query{perMinuteOf("outcome", "rdma_probe_runs_total"), "{{outcome}}"}), outcomes...),
+		painted(columns(of(8, 8, "Probe runs by outcome", count, plain(),
+			"Runs that finished in the minutes before each bar, by outcome. Timeout: killed at the deadline; crashed: the child process died."),
+			runsOf("rdma_probe_runs_total")...), outcomes...),
 		steps(of(8, 8, "Duration of runs", seconds, plain(),
 			"Duration of the last run of each kind, from the start of its child process to its end, and the CPU time of the last run of the probes."),
-			query{`max(rdma_probe_duration_seconds{@device})`, "probes"},
-			query{`max(rdma_probe_child_cpu_seconds{@device})`, "probes, CPU time"},
-			query{`max(rdma_contract_duration_seconds{@device})`, "contract run"},
-			query{`max(rdma_inventory_duration_seconds{@device})`, "inventory"}),
-		steps(of(8, 8, "Memory of a run", octets, plain(),
+			query{`max by (@id) (rdma_probe_duration_seconds{@device})`, "probes, {{device}}"},
+			query{`max by (@id) (rdma_probe_child_cpu_seconds{@device})`, "probes, CPU time, {{device}}"},
+			query{`max by (@id) (rdma_contract_duration_seconds{@device})`, "contract run, {{device}}"},
+			query{`max by (@id) (rdma_inventory_duration_seconds{@device})`, "inventory, {{device}}"}),
+		steps(of(8, 8, "Resident memory of a run", octets, plain(),
 			"Peak resident memory of the last run's child process."),
-			query{`max(rdma_probe_child_max_resident_bytes{@device})`, "resident"}),
-		painted(columns(of(8, 8, "Contract runs", count, plain(),
+			query{`max by (@id) (rdma_probe_child_max_resident_bytes{@device})`, "resident, {{device}}"}),
+		painted(columns(of(8, 8, "Contract runs by outcome", count, plain(),
 			"Contract runs that finished in the minutes before each bar, by outcome. The default is one a day. The very first of an outcome is not included."),
-			query{`round(sum by (outcome) (increase(rdma_contract_runs_total{@device}[$__rate_interval])))`, "{{outcome}}"}), outcomes...),
-		stat(of(8, 8, "Age of the verdicts", seconds, rising(step{3 * 86400, warning}, step{7 * 86400, critical}),
+			runsOf("rdma_contract_runs_total")...), outcomes...),
+		stat(of(8, 8, "Age of contract verdicts", seconds, rising(step{3 * 86400, warning}, step{7 * 86400, critical}),
 			"Time since the last contract run started. Verdicts from a run that was cut short may be older."),
-			nil, query{`time() - max(rdma_contract_last_run_timestamp_seconds{@device})`, ""}),
-		stat(of(8, 8, "Series not exposed", count, anyIs(warning),
+			nil, query{`time() - max by (@id) (rdma_contract_last_run_timestamp_seconds{@device})`, "{{device}}"}),
+		stat(of(8, 8, "Dropped series", count, anyIs(warning),
 			"Series of this device that the exporter leaves out because there are too many."),
-			none(), query{`max(rdma_exporter_dropped_series{@device})`, ""}),
+			none(), query{`max by (@id) (rdma_exporter_dropped_series{@device})`, "{{device}}"}),
 	}
 }
 
 func deviceLimits() []dashboard.Panel {
 	return []dashboard.Panel{
-		table(of(24, 14, "Limits", count, plain(),
+		byDevice(of(24, 14, "Device limits (ibv_device_attr)", count, plain(),
 			"Most that the device says it allows, by the names in struct ibv_device_attr. This promises little: what it really gives also depends on memory."+fmt.Sprintf(needsCollector, "limits")), "", []column{
 			{field: "limit", title: "limit"},
 			{field: "A", title: "value"},
-		}, query{`max by (limit) (rdma_device_limit{@device})`, ""}),
+		}, query{`max by (@id, limit) (rdma_device_limit{@device})`, ""}),
 	}
 }

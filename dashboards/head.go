@@ -53,11 +53,17 @@ func queryVariable(name, label, description, query string, c chosen, all string)
 	return v
 }
 
+// clusterVariable is the variable of the clusters. All stands for targets without the label, too.
+func clusterVariable() dashboard.VariableModel {
+	return queryVariable("cluster", "Cluster", "The label that tells apart what one Prometheus scrapes in several places.",
+		`label_values(rdma_devices, cluster)`, many, ".*")
+}
+
 // jobVariable is the variable of the jobs. All stands for the jobs that have ever scraped such an exporter, not for
 // any: up, too, is selected by it.
 func jobVariable(c chosen) dashboard.VariableModel {
 	return queryVariable("job", "Job", "The job by which Prometheus scrapes the exporters.",
-		`label_values(rdma_devices, job)`, c, "")
+		`label_values(rdma_devices{`+ofClusters+`}, job)`, c, "")
 }
 
 func instanceVariable(s scope, c chosen) dashboard.VariableModel {
@@ -91,13 +97,13 @@ func choice(name, label, description string, values ...string) dashboard.Variabl
 // device, since a fleet of one device shows nothing.
 func links(from string) []dashboard.DashboardLink {
 	all := []dashboard.DashboardLink{
-		head("Fleet", "Which devices stand out", fleetUID, "?${datasource:queryparam}&${job:queryparam}"),
-		head("Device", "One device in detail", deviceUID, "?${datasource:queryparam}"),
+		head("Fleet", "Which nodes and devices stand out", fleetUID, "?${datasource:queryparam}&${cluster:queryparam}&${job:queryparam}"),
+		head("Device", "Devices of a node in detail", deviceUID, "?${datasource:queryparam}&${cluster:queryparam}"),
 		head("Resources", "Who holds what on the devices of a host", resourcesUID, ""),
 	}
 	switch from {
 	case fleetUID:
-		*all[2].Url += "?${datasource:queryparam}"
+		*all[2].Url += "?${datasource:queryparam}&${cluster:queryparam}"
 		return all[1:]
 	case deviceUID:
 		all[2].IncludeVars = true
@@ -120,15 +126,20 @@ func link(title, uid, query string) dashboard.DashboardLink {
 	}
 }
 
-// The parts of links that choose what the row of a table or a series is about.
+// The parts of links that choose what the row of a table is about. rowCluster reads the label of [withLink].
 const (
-	rowHost = "?${datasource:queryparam}&var-job=${__data.fields.job:percentencode}" +
+	rowCluster = "${__data.fields.link:raw}"
+	rowHost    = "?${datasource:queryparam}" + rowCluster + "&var-job=${__data.fields.job:percentencode}" +
 		"&var-instance=${__data.fields.instance:percentencode}&${__url_time_range}"
-	rowDevice    = rowHost + "&var-device=${__data.fields.device:percentencode}"
-	deviceOfRow  = "?${datasource:queryparam}&${job:queryparam}&${instance:queryparam}&var-device=${__data.fields.device:percentencode}&${__url_time_range}"
-	seriesDevice = "?${datasource:queryparam}&var-job=${__field.labels.job:percentencode}" +
-		"&var-instance=${__field.labels.instance:percentencode}&var-device=${__field.labels.device:percentencode}&${__url_time_range}"
+	rowDevice   = rowHost + "&var-device=${__data.fields.device:percentencode}"
+	deviceOfRow = "?${datasource:queryparam}&${cluster:queryparam}&${job:queryparam}&${instance:queryparam}&var-device=${__data.fields.device:percentencode}&${__url_time_range}"
 )
+
+// withLink gives each row the part of its links that chooses its cluster, as a label. Grafana leaves a reference to a
+// label that is absent as it is, and such a cluster would match nothing. So a row without a cluster chooses none.
+func withLink(expr string) string {
+	return `label_replace(label_replace(` + expr + `, "link", "&var-cluster=$1", "cluster", "(.+)"), "link", "&", "cluster", "")`
+}
 
 func toDevice() []dashboard.DashboardLink {
 	return []dashboard.DashboardLink{link("This device", deviceUID, rowDevice), link("Its resources", resourcesUID, rowDevice)}
@@ -142,28 +153,23 @@ func toHost() []dashboard.DashboardLink {
 	return []dashboard.DashboardLink{link("Its resources", resourcesUID, rowHost)}
 }
 
-func seriesToDevice() []dashboard.DashboardLink {
-	return []dashboard.DashboardLink{link("This device", deviceUID, seriesDevice)}
-}
-
 func whose() []column {
 	return []column{
+		{field: "cluster", title: "cluster", width: 100},
 		{field: "job", title: "job", hidden: true},
 		{field: "instance", title: "instance", links: toDevice()},
 		{field: "device", title: "device", links: toDevice()},
 	}
 }
 
-// annotations returns the marks on the time axes of a dashboard. The fleet dashboard would have too many, so by default
-// it marks only restarts of exporters. A state without an earlier value, such as the first one after a start, is not
-// marked as a change.
+// annotations returns the marks on the time axes of a dashboard. That of the fleet has none: they would be too many, and
+// take too long. A state without an earlier value, such as the first one after a start, is not marked as a change.
 func annotations(s scope, uid string) dashboard.AnnotationContainer {
-	enable := uid != fleetUID
-	mark := func(name, colour, expr, text string, enable bool) dashboard.AnnotationQuery {
+	mark := func(name, colour, expr, text string) dashboard.AnnotationQuery {
 		return dashboard.AnnotationQuery{
 			Name:        name,
 			Datasource:  chosenSource(),
-			Enable:      enable,
+			Enable:      true,
 			IconColor:   colour,
 			Expr:        new(s.expand(expr)),
 			Step:        new("60s"),
@@ -173,7 +179,7 @@ func annotations(s scope, uid string) dashboard.AnnotationContainer {
 		}
 	}
 	restarted := mark("Exporter restarted", unknown,
-		`process_start_time_seconds{@instance} * 1000`, "{{instance}}", true)
+		`process_start_time_seconds{@instance} * 1000`, "{{instance}}")
 	restarted.UseValueForTime = new(true)
 	const before = " offset $__rate_interval"
 	past := func(expr string) string {
@@ -181,7 +187,7 @@ func annotations(s scope, uid string) dashboard.AnnotationContainer {
 	}
 	// A contract that a device always kept since the exporter started has no series.
 	const judged = "max by (@id) (rdma_contract_verdicts{@device}" + before + ")"
-	return dashboard.AnnotationContainer{List: []dashboard.AnnotationQuery{
+	all := []dashboard.AnnotationQuery{
 		{
 			Name:       "Annotations & Alerts",
 			Datasource: &common.DataSourceRef{Type: new("grafana"), Uid: new("-- Grafana --")},
@@ -193,22 +199,26 @@ func annotations(s scope, uid string) dashboard.AnnotationContainer {
 		},
 		mark("Contract violated", critical,
 			unexpected+" == 1 unless "+past(eachVerdict)+" == 1 and on (@id) "+judged,
-			"{{contract}} ({{severity}}) on {{instance}} {{device}}", enable),
+			"{{contract}} ({{severity}}) on {{instance}} {{device}}"),
 		mark("Contract holds again", good,
 			past(unexpected)+" == 1 unless "+eachVerdict+" == 1 and on (@id) max by (@id) (rdma_contract_verdicts{@device})",
-			"{{contract}} ({{severity}}) on {{instance}} {{device}}", enable),
+			"{{contract}} ({{severity}}) on {{instance}} {{device}}"),
 		mark("Probes fail", warning,
 			failing+" == 1 and "+past(failing)+" == 0",
-			"{{instance}} {{device}}", enable),
+			"{{instance}} {{device}}"),
 		mark("Probes succeed again", good,
 			past(failing)+" == 1 and "+failing+" == 0",
-			"{{instance}} {{device}}", enable),
+			"{{instance}} {{device}}"),
 		mark("Device appeared", neutral,
-			`group by (@id) (rdma_device_info{@device}) unless group by (@id) (rdma_device_info{@device} offset $__rate_interval) and on (job, instance) up{@instance} offset $__rate_interval == 1`,
-			"{{device}} on {{instance}}", enable),
+			`group by (@id) (rdma_device_info{@device}) unless group by (@id) (rdma_device_info{@device} offset $__rate_interval) and on (@host) up{@instance} offset $__rate_interval == 1`,
+			"{{device}} on {{instance}}"),
 		mark("Device vanished", unknown,
-			`group by (@id) (rdma_device_info{@device} offset $__rate_interval) unless group by (@id) (rdma_device_info{@device}) and on (job, instance) up{@instance} == 1`,
-			"{{device}} on {{instance}}", enable),
+			`group by (@id) (rdma_device_info{@device} offset $__rate_interval) unless group by (@id) (rdma_device_info{@device}) and on (@host) up{@instance} == 1`,
+			"{{device}} on {{instance}}"),
 		restarted,
-	}}
+	}
+	if uid == fleetUID {
+		all = all[:1]
+	}
+	return dashboard.AnnotationContainer{List: all}
 }

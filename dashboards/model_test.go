@@ -30,6 +30,7 @@ type (
 		Query             any
 		DataSource        source
 		Multi, IncludeAll bool
+		AllValue          string
 	}
 	annotation struct {
 		Name, IconColor, Expr, TextFormat string

@@ -45,13 +45,13 @@ type query struct {
 // quantile returns an expression for a quantile of a histogram. It reads the kind that Prometheus
 // keeps, classic or native.
 func quantile(q, by, metric string) string {
-	return fmt.Sprintf(`(histogram_quantile(%[1]s, sum by (%[2]s, le) (rate(%[3]s_bucket{@device}[$__rate_interval])))`+
-		` or histogram_quantile(%[1]s, sum by (%[2]s) (rate(%[3]s{@device}[$__rate_interval]))))`, q, by, metric)
+	return fmt.Sprintf(`(histogram_quantile(%[1]s, sum by (@id, %[2]s, le) (rate(%[3]s_bucket{@device}[$__rate_interval])))`+
+		` or histogram_quantile(%[1]s, sum by (@id, %[2]s) (rate(%[3]s{@device}[$__rate_interval]))))`, q, by, metric)
 }
 
 func mean(by, metric string) string {
-	return fmt.Sprintf(`(sum by (%[1]s) (rate(%[2]s_sum{@device}[$__rate_interval])) / sum by (%[1]s) (rate(%[2]s_count{@device}[$__rate_interval]))`+
-		` or sum by (%[1]s) (histogram_sum(rate(%[2]s{@device}[$__rate_interval]))) / sum by (%[1]s) (histogram_count(rate(%[2]s{@device}[$__rate_interval]))))`,
+	return fmt.Sprintf(`(sum by (@id, %[1]s) (rate(%[2]s_sum{@device}[$__rate_interval])) / sum by (@id, %[1]s) (rate(%[2]s_count{@device}[$__rate_interval]))`+
+		` or sum by (@id, %[1]s) (histogram_sum(rate(%[2]s{@device}[$__rate_interval]))) / sum by (@id, %[1]s) (histogram_count(rate(%[2]s{@device}[$__rate_interval]))))`,
 		by, metric)
 }
 
@@ -291,6 +291,13 @@ func table(a about, sortBy string, columns []column, queries ...query) dashboard
 			queries = append(queries, query{c.expr, ""})
 		}
 	}
+	leads := func(c column) bool { return len(c.links) > 0 && strings.Contains(*c.links[0].Url, rowCluster) }
+	if slices.ContainsFunc(columns, leads) {
+		columns = append(columns, column{field: "link", title: "link", hidden: true})
+		for i := range queries {
+			queries[i].expr = withLink(queries[i].expr)
+		}
+	}
 	p := panel("table", a, targets(prometheus.PromQueryFormatTable, true, queries))
 	p.FieldConfig.Defaults.Custom = grafanatable.FieldConfig{Align: common.FieldTextAlignmentAuto}
 	options := grafanatable.Options{ShowHeader: true, CellHeight: new(common.TableCellHeightSm)}
@@ -320,6 +327,11 @@ func table(a about, sortBy string, columns []column, queries ...query) dashboard
 		dashboard.DataTransformerConfig{Id: "organize", Options: order}, //nolint:misspell // Grafana names it so
 	)
 	return p
+}
+
+// byDevice is table for several devices, with a column of their names.
+func byDevice(a about, sortBy string, columns []column, queries ...query) dashboard.Panel {
+	return table(a, sortBy, append([]column{{field: "device", title: "device", width: 90}}, columns...), queries...)
 }
 
 // filled puts "none" into labels that are empty, and so absent: the rows of tables are matched by their labels.
@@ -418,10 +430,11 @@ type paint struct {
 	series, colour string
 }
 
+// painted paints the series whose names are given, or end with it after that of a device.
 func painted(p dashboard.Panel, colours ...paint) dashboard.Panel {
 	for _, c := range colours {
 		color := dashboard.FieldColor{Mode: dashboard.FieldColorModeIdFixed, FixedColor: &c.colour}
-		p.FieldConfig.Overrides = append(p.FieldConfig.Overrides, named(c.series, property("color", color)))
+		p.FieldConfig.Overrides = append(p.FieldConfig.Overrides, override("byRegexp", "/(^| )"+c.series+"$/", property("color", color)))
 	}
 	return p
 }
@@ -430,10 +443,5 @@ func painted(p dashboard.Panel, colours ...paint) dashboard.Panel {
 func dashed(p dashboard.Panel, regexp string) dashboard.Panel {
 	style := map[string]any{"fill": "dash", "dash": []int{6, 6}}
 	p.FieldConfig.Overrides = append(p.FieldConfig.Overrides, override("byRegexp", regexp, property("custom.lineStyle", style)))
-	return p
-}
-
-func linked(p dashboard.Panel, links ...dashboard.DashboardLink) dashboard.Panel {
-	p.FieldConfig.Defaults.Links = links
 	return p
 }

@@ -22,19 +22,25 @@ func readVocabulary(t *testing.T) vocabulary {
 	t.Helper()
 	var v vocabulary
 	v.labels, v.name = promql.Documented(t, "../docs/reference/metrics.md")
-	v.labels["up"], v.labels["process_start_time_seconds"] = []string{"job", "instance"}, []string{"job", "instance"}
-	v.labels["rdma_exporter_build_info"] = []string{"job", "instance", "version"}
+	target := []string{"cluster", "job", "instance"}
+	v.labels["up"], v.labels["process_start_time_seconds"] = target, target
+	v.labels["rdma_exporter_build_info"] = append(slices.Clone(target), "version")
+	v.labels["kube_pod_info"] = append(slices.Clone(target), "uid", "namespace", "pod")
 	var rules struct {
 		Groups []struct {
 			Rules []struct{ Record, Expr string }
 		}
 	}
-	text := running.Must(os.ReadFile("../alerts/recording.yaml"))(t)
-	running.Check(t, yaml.Unmarshal(text, &rules))
-	for _, g := range rules.Groups {
+	groups := rules.Groups
+	for _, file := range []string{"recording.yaml", "recording-kubernetes.yaml"} {
+		text := running.Must(os.ReadFile("../alerts/" + file))(t)
+		running.Check(t, yaml.Unmarshal(text, &rules))
+		groups = append(groups, rules.Groups...)
+	}
+	for _, g := range groups {
 		for _, r := range g.Rules {
 			// The level, which begins the name, says what tells its series apart.
-			labels := []string{"job"}
+			labels := []string{"cluster", "job"}
 			for _, s := range parse(r.Expr).Selectors {
 				labels = append(labels, v.labels[s.Metric]...)
 			}

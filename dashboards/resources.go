@@ -28,20 +28,21 @@ func resources() grafanaBoard {
 	s := scope{`job="$job"`, `instance="$instance"`, `device=~"$device"`}
 	b := newBoard(resourcesUID, "RDMA / Resources",
 		"What is held on the RDMA devices of one host, by whom, against which limit, what was left behind, and how it grows.", s,
-		sourceVariable(), jobVariable(one), instanceVariable(s, one), deviceVariable(s, many),
+		sourceVariable(), clusterVariable(), jobVariable(one), instanceVariable(s, one), deviceVariable(s, many),
 		queryVariable("type", "Type", "The types of objects in the row of owners.",
 			s.expand(`label_values(rdma_resource_objects{@device}, type)`), many, ".+"),
 		choice("top", "Owners", "How many owners of each type are shown. The exporter names 10.",
 			"5", "10", "20", "50", "100"))
-	b.row("Headroom", resourceState()...)
-	b.row("Against the limits", resourceLimits()...)
-	b.row("Owners", resourceOwners()...)
+	b.row("Headroom and leftovers at a glance", resourceState()...)
+	b.row("Objects against the limits of devices", resourceLimits()...)
+	b.row("Owners: processes, pods, containers", resourceOwners()...)
 	b.row("Leaked and orphaned objects", resourceLeftovers()...)
-	b.row("Memory", resourceMemory()...)
+	b.row("Locked and registered memory", resourceMemory()...)
 	b.row("Queue pairs", resourceQueues()...)
-	b.folded("Growth", resourceGrowth()...)
-	b.folded("Cgroups", resourceCgroups()...)
+	b.folded("Growth and leaks", resourceGrowth()...)
+	b.folded("Cgroups (rdma.max)", resourceCgroups()...)
 	b.row("Inventory freshness and coverage", resourceInventory()...)
+	b.folded("Exporter of the host", resourceExporter()...)
 	return b.dashboard
 }
 
@@ -50,7 +51,7 @@ func resourceState() []dashboard.Panel {
 		dial(of(4, 5, "Lowest headroom", fraction, headroom(),
 			"What is left of the nearest limit, of any type and device. At 0 no process on the host can create more objects of that type."),
 			query{`1 - max(` + used + `)`, ""}),
-		dial(of(4, 5, "Lowest headroom of locked memory", fraction, headroom(),
+		dial(of(4, 5, "Lowest headroom of locked memory (RLIMIT_MEMLOCK)", fraction, headroom(),
 			"What the process nearest to its RLIMIT_MEMLOCK has left, on the whole host. At 0 registering memory and creating queues fail with ENOMEM. Processes above their limit do not count: they have CAP_IPC_LOCK and are exempt."),
 			query{`1 - max(` + boundUse + `)`, ""}),
 		stat(of(4, 5, "Orphaned objects", count, anyIs(warning),
@@ -70,10 +71,10 @@ func resourceState() []dashboard.Panel {
 
 func resourceLimits() []dashboard.Panel {
 	return []dashboard.Panel{
-		bars(of(10, 10, "Nearest to a limit", fraction, nearLimit(),
+		bars(of(10, 10, "Object types nearest to a limit", fraction, nearLimit(),
 			"Objects of all processes and the kernel, as a share of what the device says it allows: the 12 fullest types."),
 			query{`topk(12, ` + used + `)`, "{{device}} {{type}}"}),
-		table(of(14, 10, "Objects and limits", count, plain(),
+		table(of(14, 10, "Objects and limits by type", count, plain(),
 			"Objects by type: those of user programs, of the kernel, and those only counted, whose owners are unknown. Ended at: the count when the device refused one more."), "used", []column{
 			{field: "device", title: "device", links: deviceOfHost()},
 			{field: "type", title: "type", width: 75},
@@ -88,7 +89,7 @@ func resourceLimits() []dashboard.Panel {
 		}),
 		steps(of(12, 8, "Objects over time", count, plain(),
 			"Objects by type, of any process."),
-			query{`sum by (device, type) (rdma_resource_objects{@device})`, "{{device}} {{type}}"}),
+			query{`sum by (@id, type) (rdma_resource_objects{@device})`, "{{device}} {{type}}"}),
 		steps(of(12, 8, "Used of the limit over time", fraction, nearLimit(),
 			"Objects as a share of what the device says it allows. The lines mark where findings begin by default."),
 			query{used, "{{device}} {{type}}"}),
@@ -97,7 +98,7 @@ func resourceLimits() []dashboard.Panel {
 
 func resourceOwners() []dashboard.Panel {
 	held := func(kind string, by []string) string {
-		return filled(fmt.Sprintf(`sum by (%s) (rdma_resource_owner_objects{@device,type="%s"})`, strings.Join(by, ", "), kind), by...)
+		return filled(fmt.Sprintf(`sum by (@host, %s) (rdma_resource_owner_objects{@device,type="%s"})`, strings.Join(by, ", "), kind), by...)
 	}
 	types := []string{"qp", "cq", "mr", "pd", "srq", "ctx", "cm_id"}
 	columnsByType := func(first ...column) []column {
@@ -123,21 +124,29 @@ func resourceOwners() []dashboard.Panel {
 			{field: "A", title: "objects", width: 100},
 			{field: "pod_uid", title: "pod"},
 			{field: "container_id", title: "container"},
-		}, query{filled(`topk by (device, type) ($top, sum by (device, type, pid, comm, container_id, pod_uid) (rdma_resource_owner_objects{@device,type=~"$type"}))`, "pid", "pod_uid", "container_id"), ""}),
-		table(of(12, 9, "Owners", count, plain(),
+		}, query{filled(`topk by (@id, type) ($top, sum by (@id, type, pid, comm, container_id, pod_uid) (rdma_resource_owner_objects{@device,type=~"$type"}))`, "pid", "pod_uid", "container_id"), ""}),
+		table(of(12, 9, "Owners by command", count, plain(),
 			"What each of the largest owners holds, of each type, on all devices chosen."), "qp", columnsByType(
 			column{field: "comm", title: "comm"},
 			column{field: "pid", title: "pid", width: 85, unit: words},
 		), queriesByType("pid", "comm")...),
-		table(of(12, 9, "Pods and containers", count, plain(),
+		table(of(12, 9, "Owners by pod and container", count, plain(),
 			"The same for pods and containers. The row without either has the processes of the host, and all owners not named."), "qp", columnsByType(
 			column{field: "pod_uid", title: "pod"},
 			column{field: "container_id", title: "container"},
 		), queriesByType("pod_uid", "container_id")...),
+		table(of(24, 7, "Pods by namespace and name", count, plain(),
+			"What the 50 pods that hold most hold, by their names in Kubernetes. Needs kube-state-metrics, and the rules of alerts/recording-kubernetes.yaml."), "objects", []column{
+			{field: "device", title: "device", width: 110},
+			{field: "namespace", title: "namespace"},
+			{field: "pod", title: "pod"},
+			{field: "type", title: "type", width: 75},
+			{field: "A", title: "objects", width: 100},
+		}, query{`topk(50, instance_device_type_pod:rdma_resource_owner_objects:sum{@device,type=~"$type"})`, ""}),
 		steps(of(24, 9, "Largest owners over time", count, plain(),
 			"Objects of the largest owners, of the types chosen. One that keeps growing leaks."),
 			query{
-				`topk by (device, type) ($top, sum by (device, type, pid, comm) (rdma_resource_owner_objects{@device,type=~"$type",comm!~"other|unknown"}))`,
+				`topk by (@id, type) ($top, sum by (@id, type, pid, comm) (rdma_resource_owner_objects{@device,type=~"$type",comm!~"other|unknown"}))`,
 				"{{comm}} {{pid}} {{device}} {{type}}",
 			}),
 	}
@@ -146,7 +155,7 @@ func resourceOwners() []dashboard.Panel {
 func resourceLeftovers() []dashboard.Panel {
 	// A device without leftovers has one line at 0, which distinguishes it from a device without data.
 	left := func(by, metric, known string) string {
-		return fmt.Sprintf("sum by (%s) (%s{@device}) > 0 or 0 * sum by (device) (%s{@device})", by, metric, known)
+		return fmt.Sprintf("sum by (@id, %s) (%s{@device}) > 0 or 0 * sum by (@id) (%s{@device})", by, metric, known)
 	}
 	const (
 		orphaned  = "rdma_resource_orphaned_objects"
@@ -154,15 +163,15 @@ func resourceLeftovers() []dashboard.Panel {
 		inventory = "rdma_inventory_timestamp_seconds"
 	)
 	return []dashboard.Panel{
-		columns(of(8, 8, "Orphaned objects", count, plain(),
+		columns(of(8, 8, "Orphaned objects over time", count, plain(),
 			"By type. A minute or two is the kernel cleaning up after a process that ended."),
-			query{left("device, type", orphaned, inventory), "{{device}} {{type}}"}),
-		columns(of(8, 8, "Leaked objects", count, plain(),
+			query{left("type", orphaned, inventory), "{{device}} {{type}}"}),
+		columns(of(8, 8, "Leaked objects over time", count, plain(),
 			"By type, of ended child processes of the exporter: the driver does not clean up after programs."),
-			query{left("device, type", leaked, inventory), "{{device}} {{type}}"}),
-		columns(of(8, 8, "Objects that could not be destroyed", count, plain(),
+			query{left("type", leaked, inventory), "{{device}} {{type}}"}),
+		columns(of(8, 8, "Undestroyed objects over time", count, plain(),
 			"By type and errno, of the last runs of the probes and contracts. They were freed when their process ended, unless they are leaked."),
-			query{left("device, type, errno", "rdma_probe_undestroyed_objects", "rdma_probe_last_run_timestamp_seconds"), "{{device}} {{type}} {{errno}}"}),
+			query{left("type, errno", "rdma_probe_undestroyed_objects", "rdma_probe_last_run_timestamp_seconds"), "{{device}} {{type}} {{errno}}"}),
 	}
 }
 
@@ -175,7 +184,7 @@ const (
 
 func resourceMemory() []dashboard.Panel {
 	by := func(expr string) string {
-		return filled("max by (pid, comm, pod_uid) ("+expr+")", "pid", "comm", "pod_uid")
+		return filled("max by (@host, pid, comm, pod_uid) ("+expr+")", "pid", "comm", "pod_uid")
 	}
 	return []dashboard.Panel{
 		table(of(14, 9, "Memory locked by process", octets, plain(),
@@ -190,13 +199,13 @@ func resourceMemory() []dashboard.Panel {
 		}),
 		steps(of(10, 9, "Used of the locked memory limit", fraction, nearLimit(),
 			"The processes nearest to their RLIMIT_MEMLOCK. Those above it, with CAP_IPC_LOCK, are left out."),
-			query{`topk($top, max by (pid, comm) (` + boundUse + `)) > 0`, "{{comm}} {{pid}}"}),
+			query{`topk($top, max by (@host, pid, comm) (` + boundUse + `)) > 0`, "{{comm}} {{pid}}"}),
 		stacked(of(12, 8, "Registered memory", octets, plain(),
 			"Length of all memory regions by owner. Memory registered twice counts twice; a region above 1 TiB, as implicit on-demand paging makes them, counts as 1 TiB."),
-			query{`sum by (device, owner) (rdma_resource_mr_bytes{@device})`, "{{device}} {{owner}}"}),
-		stacked(of(12, 8, "Entries of completion queues", count, plain(),
+			query{`sum by (@id, owner) (rdma_resource_mr_bytes{@device})`, "{{device}} {{owner}}"}),
+		stacked(of(12, 8, "Completion queue entries", count, plain(),
 			"Entries of all completion queues by owner. Each pins some 64 bytes."),
-			query{`sum by (device, owner) (rdma_resource_cq_entries{@device})`, "{{device}} {{owner}}"}),
+			query{`sum by (@id, owner) (rdma_resource_cq_entries{@device})`, "{{device}} {{owner}}"}),
 	}
 }
 
@@ -204,7 +213,7 @@ func resourceQueues() []dashboard.Panel {
 	return []dashboard.Panel{
 		painted(stacked(of(12, 9, "Queue pairs by state", count, plain(),
 			"Queue pairs, including the kernel's. Only rts (ready to send) moves data in both directions; err and sqe are broken."),
-			query{`sum by (state) (rdma_resource_queue_pairs{@device})`, "{{state}}"}),
+			query{`sum by (@host, state) (rdma_resource_queue_pairs{@device})`, "{{state}}"}),
 			paint{"rts", good}, paint{"rtr", neutral}, paint{"err", critical}, paint{"sqe", warning}, paint{"reset", unknown}),
 		table(of(12, 9, "Queue pairs by type and state", count, plain(),
 			"By device, type and state; broken ones are marked."), "queue pairs", []column{
@@ -212,7 +221,7 @@ func resourceQueues() []dashboard.Panel {
 			{field: "qp_type", title: "type"},
 			{field: "state", title: "state", mappings: texts(text{"err", "err: broken", critical}, text{"sqe", "sqe: send queue broken", warning})},
 			{field: "A", title: "queue pairs"},
-		}, query{`sum by (device, qp_type, state) (rdma_resource_queue_pairs{@device})`, ""}),
+		}, query{`sum by (@id, qp_type, state) (rdma_resource_queue_pairs{@device})`, ""}),
 	}
 }
 
@@ -232,10 +241,10 @@ func resourceGrowth() []dashboard.Panel {
 			{field: "pod_uid", title: "pod"},
 			{field: "container_id", title: "container"},
 		},
-			query{filled(`topk(10, sum by (`+owner+`) (3600 * deriv(rdma_resource_owner_objects{@device,comm!~"other|unknown"}[1h])) > 0)`, "pid", "pod_uid", "container_id"), ""}),
-		lines(of(8, 9, "Growth", perHour, plain(),
+			query{filled(`topk(10, sum by (@host, `+owner+`) (3600 * deriv(rdma_resource_owner_objects{@device,comm!~"other|unknown"}[1h])) > 0)`, "pid", "pod_uid", "container_id"), ""}),
+		lines(of(8, 9, "Growth of objects", perHour, plain(),
 			"How many objects of each type are added per hour, by the trend of the last hour. What never falls below 0 is a leak."),
-			query{`3600 * sum by (device, type) (deriv(rdma_resource_objects{@device}[1h]))`, "{{device}} {{type}}"}),
+			query{`3600 * sum by (@id, type) (deriv(rdma_resource_objects{@device}[1h]))`, "{{device}} {{type}}"}),
 		lines(of(8, 9, "Used of the limit in 6 hours", fraction, nearLimit(),
 			"Share of the limit used in 6 hours, if the trend of the last hour goes on. From 100 % on, creating objects fails."),
 			query{
@@ -253,7 +262,7 @@ func resourceGrowth() []dashboard.Panel {
 
 func resourceCgroups() []dashboard.Panel {
 	by := func(expr string) string {
-		return filled("max by (device, cgroup, pod_uid, resource) ("+expr+")", "pod_uid")
+		return filled("max by (@id, cgroup, pod_uid, resource) ("+expr+")", "pod_uid")
 	}
 	return []dashboard.Panel{
 		table(of(24, 9, "Cgroups of the largest owners", count, plain(),
@@ -275,24 +284,54 @@ func resourceInventory() []dashboard.Panel {
 		table(of(10, 8, "Inventory by device", count, plain(),
 			"Whether the last inventory was ok, whether one hangs, how long it took, and how old its figures are."), "age", []column{
 			{field: "device", title: "device", links: deviceOfHost()},
-			{title: "last inventory", mappings: okOr("not OK"), expr: `max by (device) (rdma_inventory_success{@device})`},
-			{title: "stuck", mappings: stuckOrNot(), expr: `max by (device) (rdma_inventory_stuck{@device})`},
-			{title: "duration", unit: seconds, expr: `max by (device) (rdma_inventory_duration_seconds{@device})`},
+			{title: "last inventory", mappings: okOr("not OK"), expr: `max by (@id) (rdma_inventory_success{@device})`},
+			{title: "stuck", mappings: stuckOrNot(), expr: `max by (@id) (rdma_inventory_stuck{@device})`},
+			{title: "duration", unit: seconds, expr: `max by (@id) (rdma_inventory_duration_seconds{@device})`},
 			{title: "age", unit: seconds, thresholds: new(overdue()), expr: `time() - ` +
-				`min by (device) (rdma_inventory_timestamp_seconds{@device})`},
+				`min by (@id) (rdma_inventory_timestamp_seconds{@device})`},
 		}),
-		table(of(7, 8, "Not read one by one", count, plain(),
+		table(of(7, 8, "Incomplete inventory by type", count, plain(),
 			"Object types that were only counted, or not completely seen, and why. Owners, orphans and states are missing for them. No rows: none."), "", []column{
 			{field: "device", title: "device"},
 			{field: "type", title: "type", width: 75},
 			{field: "reason", title: "reason"},
-		}, query{`max by (device, type, reason) (rdma_inventory_incomplete{@device})`, ""}),
-		stat(of(7, 3, "Processes of the host", count, falling(0.5, 1),
+		}, query{`max by (@id, type, reason) (rdma_inventory_incomplete{@device})`, ""}),
+		stat(of(7, 3, "Visibility of host processes", count, falling(0.5, 1),
 			"Whether the exporter sees them. If not, owners and orphans are unknown: give it the host's pid namespace."),
 			texts(text{"1", "visible", good}, text{"0", "not visible", critical}), query{`min(rdma_inventory_pid_visibility{@instance})`, ""}),
-		painted(columns(of(7, 5, "Runs of the inventory", perMinute, plain(),
-			"Finished runs per minute, by outcome."),
-			query{perMinuteOf("outcome", "rdma_inventory_runs_total"), "{{outcome}}"}),
+		painted(columns(of(7, 5, "Inventory runs by outcome", count, plain(),
+			"Runs that finished in the minutes before each bar, by outcome."),
+			runsOf("rdma_inventory_runs_total")...),
 			paint{"ok", good}, paint{"failed", warning}, paint{"timeout", critical}, paint{"crashed", unknown}),
+	}
+}
+
+func resourceExporter() []dashboard.Panel {
+	return []dashboard.Panel{
+		table(of(24, 4, "Exporter: version, configuration, network namespace", count, plain(),
+			"Whether the exporter can list and probe devices, whether its current configuration file and web configuration are in force, when the configuration was loaded, whether state can be saved, how many log lines were lost in the time shown, whether its network namespace hides ports, and how many acceptances match nothing."), "", []column{
+			{field: "instance", title: "instance"},
+			{title: "scraped", mappings: upOrDown(), expr: ofExporter("up")},
+			{title: "lists devices", mappings: okOr("fails"), empty: "unknown", expr: ofExporter("rdma_exporter_discovery_success")},
+			{title: "starts children", mappings: okOr("fails"), empty: "unknown", expr: ofExporter("rdma_exporter_child_start_success")},
+			{title: "configuration", mappings: okOr("broken"), empty: "none", expr: ofExporter(
+				"rdma_exporter_config_last_reload_successful")},
+			{title: "loaded", unit: dateTime, empty: "unknown", expr: ofExporter(
+				"rdma_exporter_config_last_reload_success_timestamp_seconds") + ` * 1000`},
+			{title: "web configuration", mappings: okOr("broken"), empty: "none", expr: ofExporter(
+				"rdma_exporter_web_config_last_reload_successful")},
+			{title: "state", mappings: okOr("not written"), empty: "none", expr: ofExporter("rdma_exporter_state_writable")},
+			{title: "log lines lost", thresholds: new(rising(step{1, warning})), empty: "unknown", expr: `round(` +
+				`max by (@host) (increase(rdma_exporter_log_lines_dropped_total{@instance}[$__range])))`},
+			{title: "network namespace", mappings: texts(text{"1", "hides ports", warning}), empty: "hides nothing", expr: ofExporter("rdma_exporter_netns_blind")},
+			{title: "unused acceptances", empty: "none", expr: ofExporter("rdma_exporter_unused_acceptances")},
+			{field: "version", title: "version"},
+		}, query{`max by (@host, version) (rdma_exporter_build_info{@instance})`, ""}),
+		table(of(12, 6, "Findings about the host", count, plain(),
+			"What stands about the host itself, not about a device, and for which reason. No rows: none."), "", []column{
+			{field: "finding", title: "finding"},
+			{field: "severity", title: "severity", width: 90, mappings: severities()},
+			{field: "reason", title: "reason"},
+		}, query{`group by (@host, finding, severity, reason) (rdma_finding_info{@instance,device=""})`, ""}),
 	}
 }

@@ -18,7 +18,7 @@ func Documented(t testing.TB, file string) (labels map[string][]string, name map
 	labels, name = make(map[string][]string), make(map[string]string)
 	text := running.Must(os.ReadFile(file))(t)
 	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
-		metric, kind, all := m[1], m[2], []string{"job", "instance"}
+		metric, kind, all := m[1], m[2], []string{"cluster", "job", "instance"}
 		for _, l := range label.FindAllStringSubmatch(m[3], -1) {
 			all = append(all, l[1])
 		}
