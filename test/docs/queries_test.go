@@ -24,7 +24,7 @@ var (
 )
 
 // TestQueriesKeepApart verifies that the queries of docs/queries.md add up nothing of
-// several jobs or instances.
+// several clusters, jobs or instances.
 func TestQueriesKeepApart(t *testing.T) {
 	asks := regexp.MustCompile(`^(8 \* )?[a-z_]+( by )?[ (]|^rdma_[a-z_]+(\{|$)`)
 	text := running.Must(os.ReadFile(filepath.Join(root, "docs/queries.md")))(t)
@@ -43,7 +43,7 @@ func TestQueriesKeepApart(t *testing.T) {
 			sums := slices.ContainsFunc(e.Functions, func(f string) bool {
 				return slices.Contains([]string{"sum", "max", "min", "avg", "count"}, f)
 			})
-			for _, label := range []string{"job", "instance"} {
+			for _, label := range []string{"cluster", "job", "instance"} {
 				if (sums && !strings.Contains(m[1], " without ") || len(e.Grouped) > 0) && !slices.Contains(e.Grouped, label) {
 					t.Errorf("%s does not keep %s", m[1], label)
 				}
