@@ -154,6 +154,7 @@ func labelMeanings() map[string]string {
 		"attribute":      "name of a size, such as `cqe` or `max_send_wr`",
 		"outcome":        "`ok`, `failed`, `timeout` (killed at its deadline) or `crashed`",
 		"verb":           "a function of libibverbs, such as `ibv_create_qp`; `other` beyond the first 64 of a device",
+		"remedy":         "what has to be mended: `none`, `application`, `configuration`, `driver`, `reboot`, `hardware`, `network` or `exporter`",
 		"errno":          "symbol of an errno, such as `EBUSY`; `other` beyond the first 32 of a device",
 		"type":           "kind of object: `pd`, `mr`, `cq`, `srq`, `qp`, `ctx` (the open device), `cm_id` or `comp_channel`. GIDs: `ib`, `roce_v1` or `roce_v2`",
 		"qp_type":        "`rc`, `uc`, `ud`, `raw_packet` or `srd` (efa). Resources: also any other that rdma(8) knows, such as `gsi`, and `driver` for `srd`",

@@ -16,7 +16,7 @@ func declareInventory(t *table) {
 	t.gauge("rdma_finding_first_seen_timestamp_seconds", "seconds since 1970",
 		"When findings of this kind and severity were first seen, the earliest if there are several; 0 if not recorded. Absent without such a finding.", "device", "finding", "severity", "harm", "accepted")
 	t.gauge("rdma_finding_info", "always 1",
-		"Cause of a finding that is not accepted, as in the JSON: for each device the worst 16 that differ. A finding of the host has an empty device. Absent without a finding.", "device", "finding", "severity", "reason", "verb", "errno")
+		"Cause of a finding that is not accepted, as in the JSON: for each device the worst 16 that differ. A finding of the host has an empty device. Absent without a finding.", "device", "finding", "severity", "reason", "verb", "errno", "remedy")
 	t.of(Inventory)
 	t.gauge("rdma_inventory_success", "1 or 0",
 		"Whether the last inventory was ok.", "device")
@@ -56,7 +56,7 @@ func addCauses(b *builder, name string, findings []health.Finding) {
 		if f.Accepted != nil {
 			continue
 		}
-		labels := []string{name, string(f.Kind), string(f.Severity), f.Reason, f.Verb, f.Errno}
+		labels := []string{name, string(f.Kind), string(f.Severity), f.Reason, f.Verb, f.Errno, string(f.Remedy)}
 		if causes[strings.Join(labels, "\xff")] = true; len(causes) <= maxCauses {
 			b.gauge("rdma_finding_info", 1, labels...)
 		}

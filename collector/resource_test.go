@@ -172,7 +172,7 @@ func TestCauses(t *testing.T) {
 		}
 		if tc.want > 0 {
 			compare(t, got, map[string]string{
-				info + `{device="rxe0",errno="EPERM",finding="device_unusable",reason="ibv_open_device fails with EPERM",severity="critical",verb="ibv_open_device"}`: "1",
+				info + `{device="rxe0",errno="EPERM",finding="device_unusable",reason="ibv_open_device fails with EPERM",remedy="",severity="critical",verb="ibv_open_device"}`: "1",
 			})
 		}
 	}

@@ -178,7 +178,7 @@ func (e *Evaluator) unusedAcceptances(h *Host, now time.Time) []Finding {
 			continue
 		}
 		e := entryOf(f.Kind, entry)
-		f.Reason, f.Meaning, f.Action = e.Reason, e.Meaning, e.Action
+		f.Reason, f.Meaning, f.Action, f.Remedy = e.Reason, e.Meaning, e.Action, e.Remedy
 		all = append(all, f)
 	}
 	return all

@@ -138,7 +138,7 @@ func (a *assessor) add(o observation) {
 	f := Finding{
 		Kind: o.kind, Severity: cmp.Or(o.severity, e.Severities[0]), Subject: cmp.Or(o.subject, "unknown"),
 		Reason: cmp.Or(o.reason, replaced.Replace(e.Reason)), Verb: word(o.verb), Errno: word(o.errno),
-		Message: o.message, Evidence: o.evidence, Meaning: cmp.Or(o.meaning, e.Meaning), Action: replaced.Replace(e.Action),
+		Message: o.message, Evidence: o.evidence, Meaning: cmp.Or(o.meaning, e.Meaning), Action: replaced.Replace(e.Action), Remedy: e.Remedy,
 	}
 	f.Harm = cmp.Or(o.harm, e.harmOf(f.Severity))
 	if o.run && a.down() {

@@ -42,6 +42,9 @@ func TestCatalogue(t *testing.T) {
 				t.Errorf("%v: the text is not whole: %q", id, text)
 			}
 		}
+		if !slices.ContainsFunc(remedies(), func(r [3]string) bool { return r[0] == string(e.Remedy) }) {
+			t.Errorf("%v: the remedy is %q", id, e.Remedy)
+		}
 		if e.Reason == "" || strings.ContainsAny(e.Reason, "\n.") {
 			t.Errorf("%v: the reason is no clause: %q", id, e.Reason)
 		}
@@ -159,7 +162,7 @@ func TestEveryFinding(t *testing.T) {
 
 func whole(t *testing.T, f health.Finding) {
 	t.Helper()
-	for _, text := range []string{f.Subject, f.Reason, f.Message, f.Meaning, f.Action} {
+	for _, text := range []string{f.Subject, f.Reason, f.Message, f.Meaning, f.Action, string(f.Remedy)} {
 		if text == "" {
 			t.Errorf("not whole: %+v", f)
 		}
@@ -216,6 +219,19 @@ func placeholders() map[string]string {
 	}
 }
 
+func remedies() [][3]string {
+	return [][3]string{
+		{"none", "nothing", "nobody"},
+		{"application", "a program on the host that holds too much or handles errors badly", "the owner of the job"},
+		{"configuration", "a setting of the host or the container: rights, limits, addresses, interrupts", "the administrator of the host"},
+		{"driver", "driver, firmware or rdma-core: load, reload or update it, or reset the device", "the administrator of the host, then the vendor"},
+		{"reboot", "what hangs in the kernel, which only a restart of the host surely frees", "the administrator, or automation, once the node is drained"},
+		{"hardware", "the adapter, its slot or riser: look at it and reseat it", "somebody at the machine"},
+		{"network", "the link and what is behind it: cable, module, switch, subnet manager", "the network team"},
+		{"exporter", "the exporter's settings, rights or place; the devices may be fine", "who runs the exporter"},
+	}
+}
+
 func docs() string {
 	var b strings.Builder
 	b.WriteString(`# Findings
@@ -248,26 +264,40 @@ no known harm.
 A device has at most 12 findings of a kind (32 of contracts), the worst first; the last one says how many are not shown.
 A vanished device only has findings about stuck child processes, and in the audit command that it vanished.
 
-| finding | severity | harm | threshold |
-|---|---|---|---|
+Remedies, next to each finding's action, tell programs what has to be mended, and so who acts. They never say "replace
+the machine": somebody has to look first.
+
+| remedy | what has to be mended | who acts |
+|---|---|---|
+`)
+	for _, r := range remedies() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r[0], r[1], r[2])
+	}
+	b.WriteString(`
+| finding | severity | harm | remedy | threshold |
+|---|---|---|---|---|
 `)
 	entries := health.Catalogue()
 	for _, kind := range health.Kinds() {
 		var severities []health.Severity
 		var harms []health.Harm
+		var remedies []health.Remedy
 		threshold := ""
 		for _, e := range entries {
 			if e.Kind != kind {
 				continue
 			}
 			severities, harms = append(severities, e.Severities...), append(harms, e.Harms...)
+			if !slices.Contains(remedies, e.Remedy) {
+				remedies = append(remedies, e.Remedy)
+			}
 			if e.Threshold != "" {
 				threshold = fmt.Sprintf("[`%s`](#thresholds)", e.Threshold)
 			}
 		}
 		severities = slices.Compact(slices.SortedFunc(slices.Values(severities), inOrder(state.Severities())))
 		harms = slices.Compact(slices.SortedFunc(slices.Values(harms), inOrder(health.Harms())))
-		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s | %s |\n", kind, kind, joined(severities, ", "), joined(harms, ", "), threshold)
+		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s | %s | %s |\n", kind, kind, joined(severities, ", "), joined(harms, ", "), joined(remedies, ", "), threshold)
 	}
 
 	b.WriteString("\nWords in braces stand for what was found:\n\n")
@@ -285,8 +315,8 @@ A vanished device only has findings about stuck child processes, and in the audi
 		if e.Case != "" {
 			fmt.Fprintf(&b, "\n### %s: %s\n", e.Kind, e.Case)
 		}
-		fmt.Fprintf(&b, "- **%s; %s; %s:** %s %s\n- **What to do:** %s\n",
-			joined(e.Severities, " or "), joined(e.Harms, " or "), e.Reason, e.Found, e.Meaning, e.Action)
+		fmt.Fprintf(&b, "- **%s; %s; %s:** %s %s\n- **What to do (%s):** %s\n",
+			joined(e.Severities, " or "), joined(e.Harms, " or "), e.Reason, e.Found, e.Meaning, e.Remedy, e.Action)
 		if e.Kind == health.FindingGrowing {
 			b.WriteString("\nExamples, on a device that allows 10,000 queue pairs unless stated otherwise (checked by `TestGrowing`):\n\n| a program | found |\n|---|---|\n")
 			for _, l := range lives() {

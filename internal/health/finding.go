@@ -30,6 +30,8 @@ type Finding struct {
 	Meaning string `json:"meaning"`
 	// Action says what to do. Commands are in backticks.
 	Action string `json:"action"`
+	// Remedy says the same to programs, in a word.
+	Remedy Remedy `json:"remedy"`
 	// Consequences are findings with the same root cause, the worst first. They count nowhere else and
 	// have no consequences of their own.
 	Consequences []Finding `json:"consequences,omitempty"`
@@ -117,6 +119,21 @@ const (
 	HarmDegradation Harm = "degradation" // It works, but slower, with fewer ports, or near a limit.
 	HarmQuirk       Harm = "quirk"       // It breaks a promise, which harms only programs that rely on it.
 	HarmNote        Harm = "note"        // No harm is known.
+)
+
+// Remedy is what has to be mended first. Action has more, and the hardware is never to be replaced without it.
+type Remedy string
+
+// The remedies.
+const (
+	RemedyNone          Remedy = "none"          // Nothing has to be done.
+	RemedyApplication   Remedy = "application"   // A program on the host: its owner closes, restarts or mends it.
+	RemedyConfiguration Remedy = "configuration" // A setting of the host or container: rights, limits, addresses, interrupts.
+	RemedyDriver        Remedy = "driver"        // The driver, firmware or rdma-core: load, reload or update it, or reset the device.
+	RemedyReboot        Remedy = "reboot"        // The host: only a restart surely frees what hangs in the kernel.
+	RemedyHardware      Remedy = "hardware"      // The adapter or its slot: look at it, reseat it.
+	RemedyNetwork       Remedy = "network"       // The link and what is behind it: cable, module, switch, subnet manager.
+	RemedyExporter      Remedy = "exporter"      // The exporter: its settings, rights or place. The devices may be fine.
 )
 
 // Harms returns every harm, the worst first.

@@ -221,9 +221,10 @@ type Issue struct {
 	Harm     Harm     `json:"harm"`
 	// Kind is empty if no finding explains why the devices are unhealthy. Their headlines then do.
 	Kind Kind `json:"kind,omitempty"`
-	// Meaning and Action are those of the findings.
+	// Meaning, Action and Remedy are those of the findings.
 	Meaning string `json:"meaning,omitempty"`
 	Action  string `json:"action,omitempty"`
+	Remedy  Remedy `json:"remedy,omitempty"`
 	// For is the device that Action names, if the issue is on several. Empty otherwise.
 	For    string  `json:"for,omitempty"`
 	Places []Place `json:"places"`
@@ -254,7 +255,7 @@ func issuesOf(devices []*Device) []Issue {
 		i, ok := index[k]
 		if !ok {
 			i, index[k] = len(all), len(all)
-			all = append(all, Issue{Severity: f.Severity, Harm: f.Harm, Kind: f.Kind, Meaning: f.Meaning, Action: f.Action})
+			all = append(all, Issue{Severity: f.Severity, Harm: f.Harm, Kind: f.Kind, Meaning: f.Meaning, Action: f.Action, Remedy: f.Remedy})
 		}
 		is := &all[i]
 		if ok && is.Places[0].Device != device && k.action != is.Action {
@@ -295,6 +296,8 @@ type Problem struct {
 	Message string `json:"message"`
 	// Action says what to do.
 	Action string `json:"action"`
+	// Remedy is that of a finding.
+	Remedy Remedy `json:"remedy"`
 }
 
 // ProblemKind is the kind of a problem.
@@ -314,13 +317,13 @@ func problemOf(s *state.Snapshot, c *Config) *Problem {
 	switch {
 	case s == nil:
 		return &Problem{
-			Kind: ProblemNotListed, Health: Unknown,
+			Kind: ProblemNotListed, Health: Unknown, Remedy: RemedyNone,
 			Message: "The RDMA devices have not been listed yet.",
 			Action:  "Wait a few seconds after the start. If it persists, check the exporter's log.",
 		}
 	case s.DiscoveryError != "":
 		return &Problem{
-			Kind: ProblemDiscovery, Health: Critical,
+			Kind: ProblemDiscovery, Health: Critical, Remedy: RemedyExporter,
 			Message: "The RDMA devices could not be listed: " + text.Clean(s.DiscoveryError),
 			Action: "Check that the exporter's user can read the list: `ls -l /sys/class/infiniband`. " +
 				"In a container, mount /sys of the host; if it is mounted elsewhere, set `--path.sysfs`. " +
@@ -328,7 +331,7 @@ func problemOf(s *state.Snapshot, c *Config) *Problem {
 		}
 	case s.StartError != "":
 		return &Problem{
-			Kind: ProblemStart, Health: Critical,
+			Kind: ProblemStart, Health: Critical, Remedy: RemedyExporter,
 			Message: "The exporter cannot start its child processes, so nothing is probed: " + text.Clean(s.StartError),
 			Action: "The devices are not at fault. Raise what the exporter's unit or container may use: open files (`LimitNOFILE=`), processes (`TasksMax=`, `pids.max`) or memory. " +
 				"For `no such file or directory`, mount /proc. Until then the devices show their old state.",
@@ -337,13 +340,13 @@ func problemOf(s *state.Snapshot, c *Config) *Problem {
 		return problemPorts(s, c.ActivePorts)
 	case s.Simulated():
 		return &Problem{
-			Kind: ProblemNoDevices, Health: Warning,
+			Kind: ProblemNoDevices, Health: Warning, Remedy: RemedyDriver,
 			Message: "No simulated device was found.",
 			Action:  "Check whether `--device.include` and `--device.exclude` exclude all of them, and what `--simulated.profile` describes.",
 		}
 	default:
 		return &Problem{
-			Kind: ProblemNoDevices, Health: Warning,
+			Kind: ProblemNoDevices, Health: Warning, Remedy: RemedyDriver,
 			Message: "No RDMA device was found.",
 			Action: "See what the host has: `ls /sys/class/infiniband` and `rdma link`. " +
 				"If nothing is listed, check that the adapter is there (`lspci`) and its driver loaded: `modprobe mlx5_ib`, or irdma, bnxt_re, efa and so on; `dmesg` says why the driver did not take the adapter. " +
@@ -397,7 +400,7 @@ func problemPorts(s *state.Snapshot, expected int) *Problem {
 		message += ": " + text.Join(without, ", ", 32)
 	}
 	return &Problem{
-		Kind: ProblemPorts, Health: Critical, Message: message + ".",
+		Kind: ProblemPorts, Health: Critical, Remedy: RemedyNetwork, Message: message + ".",
 		Action: "Check `rdma link show`, and the cable, module and switch of the ports that are not active; `ls /sys/class/infiniband` and `dmesg` if a device is missing. If the host should have fewer, lower `--expect-active-ports`.",
 	}
 }

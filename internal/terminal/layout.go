@@ -6,6 +6,7 @@ import (
 	"text/template/parse"
 	"unicode/utf8"
 
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/text"
 )
 
@@ -186,7 +187,7 @@ func (s Screen) label(name string) safe {
 
 // advice returns what is wrong and what to do. Subjects and messages alternate; empty ones
 // are left out.
-func (s Screen) advice(look style, word, action string, said ...string) safe {
+func (s Screen) advice(look style, word, action string, remedy health.Remedy, said ...string) safe {
 	const column = 10
 	var b strings.Builder
 	start := s.in(look, word) + safe(strings.Repeat(" ", max(column-len(word), 1)))
@@ -204,7 +205,11 @@ func (s Screen) advice(look style, word, action string, said ...string) safe {
 		}
 	}
 	if action != "" {
-		line(s.in(strong, "To do: ") + s.clean(action))
+		of := ""
+		if remedy != "" {
+			of = fmt.Sprintf(" (%s)", remedy)
+		}
+		line(s.in(strong, "To do"+of+": ") + s.clean(action))
 	}
 	return safe(b.String())
 }

@@ -79,6 +79,7 @@ type report struct {
 type advice struct {
 	Severity health.Severity
 	Action   string
+	Remedy   health.Remedy
 	Said     []string
 }
 
@@ -97,7 +98,7 @@ func newReport(s *api.Status, end End) report {
 	lines, below := 0, 0
 	for i := range s.Issues {
 		issue := &s.Issues[i]
-		a := advice{Severity: issue.Severity, Action: issue.Action}
+		a := advice{Severity: issue.Severity, Action: issue.Action, Remedy: issue.Remedy}
 		if issue.For != "" {
 			a.Action = fmt.Sprintf("(here for %s) %s", issue.For, a.Action)
 		}
@@ -124,7 +125,7 @@ func newReport(s *api.Status, end End) report {
 		for n := range d.Findings {
 			if f := &d.Findings[n]; f.Accepted == nil && !top[health.Place{Device: i, Finding: n}] {
 				below++
-				each.Below = append(each.Below, advice{f.Severity, f.Action, []string{fmt.Sprintf("%s (%s)%s", f.Subject, f.Kind, since(s, f.Since)), message(f)}})
+				each.Below = append(each.Below, advice{f.Severity, f.Action, f.Remedy, []string{fmt.Sprintf("%s (%s)%s", f.Subject, f.Kind, since(s, f.Since)), message(f)}})
 			}
 		}
 		each.Complete = len(d.Findings) > 0 && len(each.Below) == 0 && len(d.StuckChildren()) == 0

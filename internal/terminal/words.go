@@ -37,13 +37,13 @@ func functions(screen Screen) template.FuncMap {
 		"health": func(h health.Health) safe { return screen.in(lookOf(h), strings.ToUpper(string(h))) },
 		"look":   func(like, v any) safe { return screen.in(lookOf(like), v) },
 		"advice": func(a advice) safe {
-			return screen.advice(lookOf(a.Severity), strings.ToUpper(string(a.Severity)), a.Action, a.Said...)
+			return screen.advice(lookOf(a.Severity), strings.ToUpper(string(a.Severity)), a.Action, a.Remedy, a.Said...)
 		},
 		"finding": func(f health.Finding) safe {
-			return screen.advice(lookOf(f.Severity), strings.ToUpper(string(f.Severity)), f.Action, fmt.Sprintf("%s (%s)", f.Subject, f.Kind), f.Message)
+			return screen.advice(lookOf(f.Severity), strings.ToUpper(string(f.Severity)), f.Action, f.Remedy, fmt.Sprintf("%s (%s)", f.Subject, f.Kind), f.Message)
 		},
 		"problem": func(p *health.Problem) safe {
-			return screen.advice(lookOf(p.Health), strings.ToUpper(string(p.Health)), p.Action, "", p.Message)
+			return screen.advice(lookOf(p.Health), strings.ToUpper(string(p.Health)), p.Action, p.Remedy, "", p.Message)
 		},
 		"rule": func(d *api.Device) safe {
 			rule := "="

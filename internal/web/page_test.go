@@ -52,7 +52,7 @@ func page(t *testing.T, host apitest.Host) *httptest.ResponseRecorder {
 func more() map[string][]string {
 	const locked = "; memory that the exporter may lock (RLIMIT_MEMLOCK): 64 KiB</li>"
 	return map[string][]string{
-		"not_listed":       {`<div class="trouble unknown">`, "<p><b>What to do:</b> Wait a few seconds after"},
+		"not_listed":       {`<div class="trouble unknown">`, "<p><b>What to do (none):</b> Wait a few seconds after"},
 		"discovery_failed": {`<section class="glance critical"`, "could not be listed: list the RDMA devices: open /sys/class/infiniband: permission denied</h2>"},
 		"no_devices":       {"<title>node-17: warning – rdma_exporter</title>", `<section class="glance warning"`, "</span> warning</span> No RDMA device was found.</h2>"},
 		"not_probed":       {`<section class="glance unknown"`, `<span class="headline">Not probed yet.</span>`},

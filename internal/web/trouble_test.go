@@ -52,9 +52,9 @@ func TestTroublesTogether(t *testing.T) {
 			"unusable", func(d *state.DeviceState) {
 				d.Last.Outcome, d.Last.Error, d.Last.FailedVerb, d.Last.Errno = state.OutcomeFailed, "no", "ibv_open_device", "EACCES"
 				d.Last.Probes, d.Last.Info = nil, nil
-			}, 1, "<b>What to do (here for mlx5_00):</b> The user needs read and write access to the device&#39;s node, /dev/infiniband/uverbsN: <code>grep -lxF mlx5_00 ", "",
+			}, 1, "<b>What to do (configuration; here for mlx5_00):</b> The user needs read and write access to the device&#39;s node, /dev/infiniband/uverbsN: <code>grep -lxF mlx5_00 ", "",
 		},
-		{"contracts", violated("notify_any", "notify_one_shot"), 2, "<b>What to do:</b> ", ""},
+		{"contracts", violated("notify_any", "notify_one_shot"), 2, "<b>What to do (driver):</b> ", ""},
 		{
 			"hung", func(d *state.DeviceState) {
 				var pid int

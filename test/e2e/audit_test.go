@@ -268,7 +268,7 @@ func TestAuditRefused(t *testing.T) {
 					t.Errorf("standard error does not say %q: %s", w, r.stderr)
 				}
 			}
-			if c.report != strings.Contains(r.stdout, "To do: ") || !c.report && r.stdout != "" {
+			if c.report != strings.Contains(r.stdout, "To do (") || !c.report && r.stdout != "" {
 				t.Errorf("the report is %q", r.stdout)
 			}
 			if strings.Contains(r.stderr, "supervisor") {

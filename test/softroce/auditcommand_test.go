@@ -92,7 +92,7 @@ func TestAuditCommand(t *testing.T) {
 	})
 	t.Run("port down", func(t *testing.T) {
 		text := audit(t, 1, options{flags: []string{"--device=" + down}},
-			": CRITICAL", "CRITICAL "+down+": port 1 ("+string(health.FindingPortDown)+")", "To do: ", "Port 1 down, Ethernet", "skipped: notification: loopback port 1: ", "(port_down)", "1 flush any ")
+			": CRITICAL", "CRITICAL "+down+": port 1 ("+string(health.FindingPortDown)+")", "To do (", "Port 1 down, Ethernet", "skipped: notification: loopback port 1: ", "(port_down)", "1 flush any ")
 		if strings.Contains(text, "1     loopback") {
 			t.Error("it tells of messages by way of a port that is down")
 		}
@@ -137,7 +137,7 @@ func TestAuditCommandStuck(t *testing.T) {
 	}
 	text := strings.Join(strings.Fields(stdout.String()), " ")
 	for _, want := range []string{
-		": CRITICAL", fmt.Sprintf("CRITICAL %s: pid %d (stuck)", active, c.pid), "To do: ", fmt.Sprintf("Stuck process %d of the probes was killed", c.pid),
+		": CRITICAL", fmt.Sprintf("CRITICAL %s: pid %d (stuck)", active, c.pid), "To do (", fmt.Sprintf("Stuck process %d of the probes was killed", c.pid),
 		"Probes timeout in ", "the child cannot be killed", "Contracts not run", "Resources ok in ", "in " + verb,
 	} {
 		if !strings.Contains(text, want) {
