@@ -14,9 +14,10 @@ func fleet() grafanaBoard {
 		"Which RDMA nodes and devices stand out: failing, stuck, down, missing, congested, or slower than similar ones, and for which cause.", s,
 		sourceVariable(), clusterVariable(), jobVariable(many), instanceVariable(s, many))
 	b.row("Fleet at a glance", fleetState()...)
-	b.row("Findings and their causes", fleetFindings()...)
+	b.row("Causes of findings", fleetCauses()...)
 	b.row("Unhealthy nodes and devices", fleetWorst()...)
 	b.row("Exporters", fleetExporters()...)
+	b.folded("Findings by node and device", fleetFindings()...)
 	b.folded("Notification latency by device model", fleetLatency()...)
 	b.folded("Retransmissions, congestion and PCI links", fleetHardware()...)
 	b.folded("Violated contracts", fleetContracts()...)
@@ -55,17 +56,16 @@ func fleetState() []dashboard.Panel {
 			none(), query{`sum(` + downRule + `)` + noDevice, ""}),
 		stat(tile("Exporters down", count, anyIs(critical),
 			"Exporters that Prometheus cannot scrape. The state of their nodes is unknown."),
-			none(), query{`count(` + ofExporter("up") + ` == 0) or 0 * count(up{@instance})`, ""}),
+			none(), query{`count(` + ofExporter("up") + ` == 0)` + noDevice, ""}),
 		bySeverity(of(6, 4, "Findings by severity", count, plain(),
 			"Devices with each finding, except accepted ones, added up. Critical: something fails already or soon will. No data: there is none."+needsRules),
 			query{`sum by (severity) (` + findingsRule + `)`, "{{severity}}"}),
 	}
 }
 
-func fleetFindings() []dashboard.Panel {
-	const cause = "finding, severity, reason, verb, errno"
+func fleetCauses() []dashboard.Panel {
 	return []dashboard.Panel{
-		filterable(table(of(12, 10, "Causes of findings", count, plain(),
+		filterable(table(of(12, 10, "Findings by reason, verb and errno", count, plain(),
 			"On how many devices and hosts there is the same finding for the same reason, the most first: many nodes with one cause point to what they share. At most 100. Accepted findings, and consequences of others, are left out. Filter by a column."), "devices", []column{
 			{field: "cluster", title: "cluster", width: 100},
 			{field: "finding", title: "finding", width: 150},
@@ -74,18 +74,23 @@ func fleetFindings() []dashboard.Panel {
 			{field: "verb", title: "verb", width: 120},
 			{field: "errno", title: "errno", width: 90},
 			{field: "A", title: "devices", width: 80},
-		}, query{`topk(100, count by (cluster, ` + cause + `) (rdma_finding_info{@instance}))`, ""})),
+		}, query{`topk(100, count by (cluster, finding, severity, reason, verb, errno) (rdma_finding_info{@instance}))`, ""})),
 		stacked(of(12, 10, "Devices with findings over time", count, plain(),
 			"Devices with critical and warning findings by kind, except accepted ones. A step shows when it began. All nodes of the job, whichever are chosen."+needsRules),
 			query{`sum by (finding) (` + findingsRule + `) > 0`, "{{finding}}"}),
-		filterable(table(of(24, 10, "Findings by node and device", count, plain(),
+	}
+}
+
+func fleetFindings() []dashboard.Panel {
+	return []dashboard.Panel{
+		filterable(table(of(24, 14, "Findings with node, device and reason", count, plain(),
 			"What stands, where and for which reason, at most 500 findings. Filter by a column to see where else it is. A finding without a device is about the node."), "-severity", append(whose(), []column{
 			{field: "finding", title: "finding", width: 180},
 			{field: "severity", title: "severity", width: 90, mappings: severities()},
 			{field: "reason", title: "reason"},
 			{field: "verb", title: "verb", width: 150},
 			{field: "errno", title: "errno", width: 110},
-		}...), query{`topk(500, max by (@id, ` + cause + `) (rdma_finding_info{@instance}))`, ""})),
+		}...), query{`topk(500, rdma_finding_info{@instance})`, ""})),
 	}
 }
 
@@ -153,7 +158,7 @@ func fleetLatency() []dashboard.Panel {
 			{field: "path", title: "path", width: 90},
 			{field: "A", title: "p99 / median", width: 120, unit: factor, thresholds: new(slower())},
 		}...),
-			query{`topk(25, max by (@id, path) (` + ratioRule + `))`, ""})),
+			query{`topk(25, ` + ratioRule + `)`, ""})),
 		steps(of(12, 10, "Median notification p99 by device model", seconds, plain(),
 			"The median over the devices of each model of the time within which 99 of 100 completion events come. If it rises, suspect the driver or the firmware."+needsRules),
 			query{medianRule, "{{vendor_id}} {{vendor_part_id}} ({{provider}}), {{path}}"}),
