@@ -176,6 +176,7 @@ func labelMeanings() map[string]string {
 		"comm":           "command of the processes; empty if they ended before it could be read. `other` for all owners not listed, `unknown` for those the kernel does not name",
 		"container_id":   "container, from the cgroup path; empty outside containers",
 		"pod_uid":        "Kubernetes pod, from the cgroup path; empty outside pods",
+		"slurm_job_id":   "Slurm job, from the cgroup path: its number, or its SLUID since Slurm 26.05 without CgroupJobIdPaths; empty outside jobs, and for a command of several",
 		"cgroup":         "path of the cgroup",
 		"resource":       "`hca_handle` (open devices) or `hca_object` (everything else)",
 		"finding":        "kind of finding, such as `near_limit`; all are in [findings.md](findings.md)",

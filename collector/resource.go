@@ -1,10 +1,10 @@
 package collector
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
@@ -33,7 +33,7 @@ func declareResource(t *table) {
 	t.gauge("rdma_resource_exhausted_timestamp_seconds", "seconds since 1970",
 		"Start of the last run that was refused. Kept over restarts with --state.dir.", "device", "type")
 	t.of(Owners)
-	pid := []string{"comm", "container_id", "pod_uid"}
+	pid := []string{"comm", "container_id", "pod_uid", "slurm_job_id"}
 	if t.on[OwnersPID] {
 		pid = append(pid, "pid")
 	}
@@ -127,10 +127,13 @@ func addExhausted(b *builder, name string, all []health.Exhausted) {
 	}
 }
 
+// jobLabel is the place of the job in ownerLabels.
+const jobLabel = 3
+
 // ownerLabels returns the label values of a process, or of all with the same command in the
 // same container. Beyond maxOwnerNames it is one of the others.
-func (b *builder) ownerLabels(pid, comm, containerID, podUID string) []string {
-	labels := []string{text.Valid(comm), text.Valid(containerID), text.Valid(podUID)}
+func (b *builder) ownerLabels(pid, comm, containerID, podUID, job string) []string {
+	labels := []string{text.Valid(comm), text.Valid(containerID), text.Valid(podUID), text.Valid(job)}
 	if b.on[OwnersPID] {
 		labels = append(labels, pid)
 	}
@@ -142,30 +145,41 @@ func (b *builder) ownerLabels(pid, comm, containerID, podUID string) []string {
 	return labels
 }
 
-// addOwners adds the owners of objects. All series of a type add up to its user objects.
+// addOwners adds the owners of objects. All series of a type add up to its user objects. One of
+// processes of several jobs names no job.
 func addOwners(b *builder, name string, i *state.Inventory) {
-	type owned struct {
-		kind  string
-		owner string // The key of its labels.
+	type series struct {
+		labels  []string
+		objects int64
 	}
-	sums := make(map[owned]int64)
+	all := make(map[string]*series)
 	add := func(c state.TypeCount, labels []string) {
-		key := owned{text.Valid(c.Type), strings.Join(labels, "\xff")}
-		sums[key] += c.Objects
-		b.gauge("rdma_resource_owner_objects", float64(sums[key]), slices.Concat([]string{name, key.kind}, labels)...)
+		key := seriesKey(c.Type, slices.Concat(labels[:jobLabel], labels[jobLabel+1:]))
+		s := all[key]
+		switch {
+		case s == nil:
+			s = &series{labels: slices.Concat([]string{name, c.Type}, labels)}
+			all[key] = s
+		case s.labels[2+jobLabel] != labels[jobLabel]:
+			s.labels[2+jobLabel] = ""
+		}
+		s.objects += c.Objects
 	}
 	for _, c := range slices.Concat(i.Ownerless, i.Untraced) {
-		add(c, b.ownerLabels("", unknownOwner, "", ""))
+		add(c, b.ownerLabels("", unknownOwner, "", "", ""))
 	}
 	for _, c := range i.Others {
-		add(c, b.ownerLabels("", otherName, "", ""))
+		add(c, b.ownerLabels("", otherName, "", "", ""))
 	}
 	for n := range i.Owners {
 		o := &i.Owners[n]
-		labels := b.ownerLabels(strconv.Itoa(o.PID), o.Comm, o.ContainerID, o.PodUID)
+		labels := b.ownerLabels(strconv.Itoa(o.PID), o.Comm, o.ContainerID, o.PodUID, o.SlurmJobID)
 		for _, c := range o.Objects {
 			add(c, labels)
 		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		b.gauge("rdma_resource_owner_objects", float64(all[key].objects), all[key].labels...)
 	}
 }
 

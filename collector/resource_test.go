@@ -12,6 +12,7 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 
+	"rdma_exporter/collector"
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 )
@@ -77,7 +78,7 @@ func TestProcessesOnce(t *testing.T) {
 		return state.Owner{PID: pid, Comm: comm, Memlock: &state.Memlock{Pinned: bytes, Limit: -1}}
 	}
 	pinned := func(pid int, comm string) string {
-		return fmt.Sprintf(`rdma_owner_locked_bytes{comm=%q,container_id="",kind="pinned",pid="%d",pod_uid=""}`, comm, pid)
+		return fmt.Sprintf(`rdma_owner_locked_bytes{comm=%q,container_id="",kind="pinned",pid="%d",pod_uid="",slurm_job_id=""}`, comm, pid)
 	}
 	at := started()
 	gone := device("rxe3", at.Add(time.Hour), pinning(9, "gone", 1))
@@ -93,10 +94,56 @@ func TestProcessesOnce(t *testing.T) {
 		pinned(1, "new"): "11", pinned(1, "old"): "", pinned(1, "older"): "", pinned(2, "only"): "20",
 		// It is dead by now, or may not be asked any more.
 		pinned(3, "asked"): "", pinned(9, "gone"): "",
-		`rdma_owner_locked_limit_bytes{comm="new",container_id="",pid="1",pod_uid=""}`: "+Inf",
+		`rdma_owner_locked_limit_bytes{comm="new",container_id="",pid="1",pod_uid="",slurm_job_id=""}`: "+Inf",
 	})
 	if n := len(with("rdma_owner_locked_bytes", got)); n != 4 {
 		t.Errorf("%d series, want 4", n)
+	}
+}
+
+// TestJobs verifies that the Slurm job of an owner is a label, and adds no series: a command of several jobs
+// has one, without a job, unless each process has its own.
+func TestJobs(t *testing.T) {
+	t.Parallel()
+	of := func(pid int, comm, job string) state.Owner {
+		return state.Owner{
+			PID: pid, Comm: comm, SlurmJobID: job, Objects: []state.TypeCount{{Type: "qp", Objects: int64(pid)}},
+			Memlock: &state.Memlock{Pinned: int64(pid), Limit: -1},
+		}
+	}
+	i := &state.Inventory{Owners: []state.Owner{
+		of(1, "one", "4711"), of(2, "one", "4711"), of(4, "both", "4711"), of(8, "both", "4712"), of(16, "both", "4712"), of(32, "none", ""),
+	}}
+	objects := func(comm, job, pid string) string {
+		return fmt.Sprintf(`rdma_resource_owner_objects{comm=%q,container_id="",device="rxe0"%s,pod_uid="",slurm_job_id=%q,type="qp"}`, comm, pid, job)
+	}
+	locked := func(comm, job, pid string) string {
+		return fmt.Sprintf(`rdma_owner_locked_bytes{comm=%q,container_id="",kind="pinned"%s,pod_uid="",slurm_job_id=%q}`, comm, pid, job)
+	}
+	for _, tc := range []struct {
+		pids   bool
+		series int
+		want   map[string]string
+	}{
+		{false, 3, map[string]string{
+			objects("one", "4711", ""): "3", objects("both", "", ""): "28", objects("none", "", ""): "32",
+			locked("one", "4711", ""): "2", locked("both", "4712", ""): "16", locked("none", "", ""): "32",
+		}},
+		{true, 6, map[string]string{
+			objects("one", "4711", `,pid="1"`): "1", objects("both", "4711", `,pid="4"`): "4", objects("both", "4712", `,pid="8"`): "8",
+			locked("one", "4711", `,pid="1"`): "1", locked("both", "4711", `,pid="4"`): "4", locked("none", "", `,pid="32"`): "32",
+		}},
+	} {
+		s := stateOf(run("rxe0"))
+		s.Resources = resourcesOf(inventoryRun("rxe0"), i)
+		scene := sceneOf("libibverbs", s).finding()
+		scene.on = collector.Defaults()
+		scene.on[collector.OwnersPID] = tc.pids
+		got := values(t, scene.collector())
+		compare(t, got, tc.want)
+		if n, all := len(with("rdma_resource_owner_objects", got)), len(with("rdma_owner_locked_bytes", got)); n != tc.series || all != 2*tc.series {
+			t.Errorf("pids %t: %d and %d series, want %d and twice as many", tc.pids, n, all, tc.series)
+		}
 	}
 }
 
@@ -122,8 +169,8 @@ func TestResourceBounds(t *testing.T) {
 			`rdma_findings{accepted="false",device="rxe0",severity="critical"}`: "1",
 			`rdma_inventory_success{device="rxe0"}`:                             "1",
 			// The largest owner is shown.
-			`rdma_owner_locked_bytes{comm="trainer",container_id="00000000000000000000000000000000000000000000000000000000000007cf",kind="pinned",pid="6710",pod_uid="0f1e2d3c-4b5a-6978-8796-0000000007cf"}`: "2.097152e+09",
-			`rdma_owner_locked_bytes{comm="trainer",container_id="0000000000000000000000000000000000000000000000000000000000000000",kind="pinned",pid="4711",pod_uid="0f1e2d3c-4b5a-6978-8796-000000000000"}`: "",
+			`rdma_owner_locked_bytes{comm="trainer",container_id="00000000000000000000000000000000000000000000000000000000000007cf",kind="pinned",pid="6710",pod_uid="0f1e2d3c-4b5a-6978-8796-0000000007cf",slurm_job_id=""}`: "2.097152e+09",
+			`rdma_owner_locked_bytes{comm="trainer",container_id="0000000000000000000000000000000000000000000000000000000000000000",kind="pinned",pid="4711",pod_uid="0f1e2d3c-4b5a-6978-8796-000000000000",slurm_job_id=""}`: "",
 		}
 		if name == "owners" {
 			want[`rdma_resource_objects{device="rxe0",owner="user",type="qp"}`] = "16005"

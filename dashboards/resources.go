@@ -124,7 +124,8 @@ func resourceOwners() []dashboard.Panel {
 			{field: "A", title: "objects", width: 100},
 			{field: "pod_uid", title: "pod"},
 			{field: "container_id", title: "container"},
-		}, query{filled(`topk by (@id, type) ($top, sum by (@id, type, pid, comm, container_id, pod_uid) (rdma_resource_owner_objects{@device,type=~"$type"}))`, "pid", "pod_uid", "container_id"), ""}),
+			{field: "slurm_job_id", title: "Slurm job", unit: words},
+		}, query{filled(`topk by (@id, type) ($top, sum by (@id, type, pid, comm, container_id, pod_uid, slurm_job_id) (rdma_resource_owner_objects{@device,type=~"$type"}))`, "pid", "pod_uid", "container_id", "slurm_job_id"), ""}),
 		table(of(12, 9, "Owners by command", count, plain(),
 			"What each of the largest owners holds, of each type, on all devices chosen."), "qp", columnsByType(
 			column{field: "comm", title: "comm"},
@@ -227,7 +228,7 @@ func resourceQueues() []dashboard.Panel {
 
 func resourceGrowth() []dashboard.Panel {
 	const (
-		owner = "device, type, pid, comm, container_id, pod_uid"
+		owner = "device, type, pid, comm, container_id, pod_uid, slurm_job_id"
 		left  = `(max by (@id, type) (rdma_resource_limit{@device}) - on (@id, type) sum by (@id, type) (rdma_resource_objects{@device}))`
 	)
 	return []dashboard.Panel{
@@ -240,8 +241,9 @@ func resourceGrowth() []dashboard.Panel {
 			{field: "A", title: "added per hour", width: 130},
 			{field: "pod_uid", title: "pod"},
 			{field: "container_id", title: "container"},
+			{field: "slurm_job_id", title: "Slurm job", unit: words},
 		},
-			query{filled(`topk(10, sum by (@host, `+owner+`) (3600 * deriv(rdma_resource_owner_objects{@device,comm!~"other|unknown"}[1h])) > 0)`, "pid", "pod_uid", "container_id"), ""}),
+			query{filled(`topk(10, sum by (@host, `+owner+`) (3600 * deriv(rdma_resource_owner_objects{@device,comm!~"other|unknown"}[1h])) > 0)`, "pid", "pod_uid", "container_id", "slurm_job_id"), ""}),
 		lines(of(8, 9, "Growth of objects", perHour, plain(),
 			"How many objects of each type are added per hour, by the trend of the last hour. What never falls below 0 is a leak."),
 			query{`3600 * sum by (@id, type) (deriv(rdma_resource_objects{@device}[1h]))`, "{{device}} {{type}}"}),

@@ -54,6 +54,7 @@ type Grower struct {
 	Comm        string `json:"comm,omitempty"`
 	ContainerID string `json:"container_id,omitempty"`
 	PodUID      string `json:"pod_uid,omitempty"`
+	SlurmJobID  string `json:"slurm_job_id,omitempty"`
 	Trend
 }
 
@@ -96,7 +97,7 @@ func growthOf(dev *state.DeviceState, exhausted []Exhausted, c Growing) *Growth 
 	}
 	for _, o := range r.Inventory.Owners {
 		for _, t := range trends(func(s *state.Sample) (state.Counts, bool) { return s.Of(&o) }) {
-			g.Growers = append(g.Growers, Grower{PID: o.PID, Comm: o.Comm, ContainerID: o.ContainerID, PodUID: o.PodUID, Trend: t})
+			g.Growers = append(g.Growers, Grower{o.PID, o.Comm, o.ContainerID, o.PodUID, o.SlurmJobID, t})
 		}
 	}
 	slices.SortStableFunc(g.Growers, func(a, b Grower) int {
@@ -214,7 +215,9 @@ func (a *assessor) growing() {
 	}
 }
 
-func (o *Grower) name() string { return ownerName(o.PID, o.Comm) + place(o.ContainerID, o.PodUID) }
+func (o *Grower) name() string {
+	return ownerName(o.PID, o.Comm) + place(o.ContainerID, o.PodUID, o.SlurmJobID)
+}
 
 func (a *assessor) grows(subject, whose string, pid int, trends []Trend, more string) {
 	slices.SortStableFunc(trends, func(x, y Trend) int {

@@ -223,6 +223,7 @@ type ContextHistory struct {
 	Comm        string `json:"comm,omitempty"`
 	ContainerID string `json:"container_id,omitempty"`
 	PodUID      string `json:"pod_uid,omitempty"`
+	SlurmJobID  string `json:"slurm_job_id,omitempty"`
 	// Run describes the run of a child of the exporter and its outcome. Empty for other processes.
 	Run string `json:"run,omitempty"`
 	// First and Last are when the process was seen. Zero means never.
@@ -270,7 +271,8 @@ func (h *History) recordContexts(d *state.DeviceState) {
 				first = cmp.Or(c.First, now)
 			}
 			*c = ContextHistory{
-				Context: c.Context, PID: o.PID, Comm: o.Comm, ContainerID: o.ContainerID, PodUID: o.PodUID, First: first, Last: now,
+				Context: c.Context, PID: o.PID, Comm: o.Comm, First: first, Last: now,
+				ContainerID: o.ContainerID, PodUID: o.PodUID, SlurmJobID: o.SlurmJobID,
 			}
 		}
 	}
@@ -323,7 +325,7 @@ func (a *assessor) formerOwners() string {
 			continue
 		}
 		counts, _ := total(c.Objects)
-		names = append(names, fmt.Sprintf("%s, seen from %s to %s (%s)", c.Owner()+place(c.ContainerID, c.PodUID), text.Moment(c.First), text.Moment(c.Last), list(counts)))
+		names = append(names, fmt.Sprintf("%s, seen from %s to %s (%s)", c.Owner()+place(c.ContainerID, c.PodUID, c.SlurmJobID), text.Moment(c.First), text.Moment(c.Last), list(counts)))
 	}
 	return around(" They belonged to ", strings.TrimSuffix(text.Join(names, "; ", maxFew), "."), ".")
 }

@@ -55,7 +55,7 @@ func (a *assessor) nearLimit() {
 		case kernel > held:
 			o.message += fmt.Sprintf(" The kernel itself has most of them: %s.", text.Number(kernel))
 		case owner != nil:
-			o.message += fmt.Sprintf(" The largest owner has %s: %s%s.", text.Number(held), ownerName(owner.PID, owner.Comm), place(owner.ContainerID, owner.PodUID))
+			o.message += fmt.Sprintf(" The largest owner has %s: %s%s.", text.Number(held), ownerName(owner.PID, owner.Comm), place(owner.ContainerID, owner.PodUID, owner.SlurmJobID))
 			o.replace[1] = a.show(kind, owner.PID)
 		}
 		a.add(o)
@@ -72,7 +72,7 @@ func (a *assessor) cgroups() {
 		if g.ContainerID != "" {
 			subject = "container " + text.ShortID(g.ContainerID)
 		}
-		who, resource := subject+place("", g.PodUID), word(g.Resource)
+		who, resource := subject+place("", g.PodUID, g.SlurmJobID), word(g.Resource)
 		message := fmt.Sprintf("In use by %s: %s %s; none is allowed (rdma.max).", who, text.Number(g.Current), resource)
 		if g.Limit > 0 {
 			message = fmt.Sprintf("In use by %s: %s of %s %s allowed (rdma.max), %s.",
@@ -105,7 +105,7 @@ func (a *assessor) memlock() {
 		a.add(observation{
 			kind: FindingMemlock, severity: severity, subject: who, size: ratio,
 			message: fmt.Sprintf("%s are %s %s%s, of the %s allowed (RLIMIT_MEMLOCK): %s.",
-				text.Bytes(held), how, who, place(o.ContainerID, o.PodUID), text.Bytes(m.Limit), text.Percent(held, m.Limit)),
+				text.Bytes(held), how, who, place(o.ContainerID, o.PodUID, o.SlurmJobID), text.Bytes(m.Limit), text.Percent(held, m.Limit)),
 			replace: []string{"{pid}", fmt.Sprint(o.PID)},
 		})
 	}

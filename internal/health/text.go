@@ -54,9 +54,9 @@ func ownerName(pid int, comm string) string {
 	return fmt.Sprintf("pid %d%s", pid, around(" (", word(comm), ")"))
 }
 
-// place returns the container and pod of a process or cgroup, to be appended to its name.
-func place(containerID, podUID string) string {
-	return around(", container ", text.ShortID(containerID), "") + around(", pod ", word(podUID), "")
+// place returns the container, pod and job of a process or cgroup, to be appended to its name.
+func place(containerID, podUID, job string) string {
+	return around(", container ", text.ShortID(containerID), "") + around(", pod ", word(podUID), "") + around(", Slurm job ", word(job), "")
 }
 
 func warningIf(bad bool) Severity {

@@ -167,7 +167,8 @@ func (c *census) owners() ([]state.Owner, []state.CgroupUse) {
 		// An owner that has ended since keeps only its process ID.
 		id, err := c.o.People.Identify(pid)
 		if err == nil {
-			o.Started, o.Comm, o.Cgroup, o.ContainerID, o.PodUID = id.Started, tidy(id.Comm), tidy(id.Cgroup), id.ContainerID, id.PodUID
+			o.Started, o.Comm, o.Cgroup = id.Started, tidy(id.Comm), tidy(id.Cgroup)
+			o.ContainerID, o.PodUID, o.SlurmJobID = id.ContainerID, id.PodUID, id.SlurmJobID
 		}
 		if m, err := c.o.People.Memlock(pid); err == nil {
 			o.Memlock = &state.Memlock{Pinned: m.Pinned, Locked: m.Locked, Limit: m.Limit}
@@ -216,7 +217,7 @@ func (c *census) uses(o *state.Owner, path string) []state.CgroupUse {
 	for _, u := range all {
 		if u.Device == c.o.Device {
 			uses = append(uses, state.CgroupUse{
-				Cgroup: o.Cgroup, ContainerID: o.ContainerID, PodUID: o.PodUID,
+				Cgroup: o.Cgroup, ContainerID: o.ContainerID, PodUID: o.PodUID, SlurmJobID: o.SlurmJobID,
 				Resource: u.Resource, Current: u.Current, Limit: u.Limit,
 			})
 		}

@@ -112,6 +112,36 @@ func TestParseCgroup(t *testing.T) {
 	}
 }
 
+// TestSlurmJob verifies that a job is found in the paths that Slurm makes, and in no other.
+func TestSlurmJob(t *testing.T) {
+	const scope = "/system.slice/slurmstepd.scope"
+	for path, want := range map[string]string{
+		// Version 1.
+		"/slurm/uid_1000/job_4711/step_0/task_0":   "4711",
+		"/slurm/uid_1000/job_4711/step_batch":      "4711",
+		"/slurm/uid_1000/job_4711":                 "4711",
+		"/slurm_node17/uid_0/job_4294967295/step_": "4294967295",
+		// Version 2.
+		scope + "/job_4711/step_0/user/task_0":                                             "4711",
+		scope + "/job_4711/step_extern/user/task_special":                                  "4711",
+		scope + "/job_4711/step_0/slurm":                                                   "4711",
+		"/system.slice/node17_slurmstepd.scope/job_4711":                                   "4711",
+		"/hpc.slice/slurmstepd.scope/job_4711/step_0/user/task_0":                          "4711",
+		"/kubepods/pod" + uid1 + "/" + id1 + "/system.slice/slurmstepd.scope/job_1/step_0": "1",
+		scope + "/sEKNKTV3WPV500/step_0/user/task_0":                                       "sEKNKTV3WPV500",
+		// None.
+		"": "", "/": "", scope: "", scope + "/system": "", "/system.slice/slurmd.service": "",
+		"/slurm/uid_1000": "", "/slurm/uid_1000/job_": "", "/slurm/uid_1000/job_47x": "", "/slurm/uid_1000/job_-1": "",
+		"/slurm/uid_1000/job_12345678901": "", "/slurm/job_4711": "", "/user.slice/job_4711": "",
+		"/my_slurmstepd.scope.d/job_4711": "", scope + "/sEKNKTV3WPV50": "", scope + "/sEKNKTV3WPV5O0": "",
+		"/user.slice/sEKNKTV3WPV500": "", scope + "/step_0/job_4711": "",
+	} {
+		if got := SlurmJob(path); got != want {
+			t.Errorf("%q is of job %q, want %q", path, got, want)
+		}
+	}
+}
+
 func FuzzParseCgroup(f *testing.F) {
 	for _, c := range containers() {
 		f.Add(c.path)
@@ -120,6 +150,9 @@ func FuzzParseCgroup(f *testing.F) {
 		containerID, pod := ParseCgroup(path)
 		if containerID != "" && (len(containerID) != 64 || !strings.Contains(path, containerID)) {
 			t.Errorf("%q has no container %q", path, containerID)
+		}
+		if job := SlurmJob(path); len(job) > 14 || !strings.Contains(path, job) {
+			t.Errorf("%q has no job %q", path, job)
 		}
 		if pod != "" {
 			said := strings.Contains(strings.ReplaceAll(path, "_", "-"), pod)

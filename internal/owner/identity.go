@@ -2,6 +2,7 @@ package owner
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -31,6 +32,8 @@ type Identity struct {
 	// ContainerID and PodUID are from [ParseCgroup] of Cgroup, or of the path in another hierarchy
 	// if Cgroup names no container.
 	ContainerID, PodUID string
+	// SlurmJobID is from [SlurmJob] of the path in any hierarchy.
+	SlurmJobID string
 }
 
 // Identify identifies a process. The id of a thread gives the name of the thread.
@@ -71,6 +74,9 @@ func (r *Reader) Identify(pid int) (Identity, error) {
 	placed := order(hierarchies)
 	id.Cgroup = text(pathOf(placed))
 	id.ContainerID, id.PodUID = containerOf(placed)
+	for _, h := range placed {
+		id.SlurmJobID = cmp.Or(id.SlurmJobID, SlurmJob(h.path))
+	}
 	return id, nil
 }
 

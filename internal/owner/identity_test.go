@@ -56,6 +56,9 @@ func TestIdentify(t *testing.T) {
 	check(path("4:freezer:/ice\n3:cpu:/heat\n", "/ice"))
 	check(path("3:memory:/\n2:cpu:/heat\n1:name=systemd:/\n0::/\n", "/heat"))
 	check(path("2:cpu:/\n1:name=systemd:/\n0::/\n", "/"))
+	// A job may be in another hierarchy than the path to show.
+	job := "9:memory:/slurm/uid_1000/job_4711/step_0/task_0\n1:name=systemd:/system.slice/slurmd.service\n"
+	check(map[string]string{"cgroup": job}, Identity{PID: 7, Comm: "x", Cgroup: "/system.slice/slurmd.service", SlurmJobID: "4711"})
 	for comm, want := range map[string]string{
 		"\n": "", "two words \n": "two words ", "line\nbreak\n": "line\nbreak", "\xff\xfe bytes\n": "\uFFFD bytes",
 		"(sd-pam)\n": "(sd-pam)",

@@ -147,9 +147,11 @@ type Owner struct {
 	Started uint64 `json:"started_ticks,omitempty"`
 	Comm    string `json:"comm,omitempty"`
 	Cgroup  string `json:"cgroup,omitempty"`
-	// ContainerID and PodUID are from the path of the cgroup.
+	// ContainerID, PodUID and SlurmJobID are from the path of the cgroup. Slurm may name the job by
+	// its SLUID.
 	ContainerID string `json:"container_id,omitempty"`
 	PodUID      string `json:"pod_uid,omitempty"`
+	SlurmJobID  string `json:"slurm_job_id,omitempty"`
 	// Objects has the types of which it is among the largest owners.
 	Objects []TypeCount `json:"objects"`
 	Memlock *Memlock    `json:"memlock,omitempty"`
@@ -186,6 +188,7 @@ type CgroupUse struct {
 	Cgroup      string `json:"cgroup" wire:"key"`
 	ContainerID string `json:"container_id,omitempty"`
 	PodUID      string `json:"pod_uid,omitempty"`
+	SlurmJobID  string `json:"slurm_job_id,omitempty"`
 	// Resource is hca_handle (contexts) or hca_object (the rest).
 	Resource string `json:"resource" wire:"word,key"`
 	Current  int64  `json:"current"`

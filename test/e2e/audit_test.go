@@ -311,6 +311,20 @@ func TestAuditQuick(t *testing.T) {
 	}
 }
 
+// The Slurm job of an owner is in each format.
+func TestAuditSlurmJob(t *testing.T) {
+	t.Parallel()
+	const profile = "devices:\n  - name: sim0\n    like: sim_siw0\n    resources: {holders: [{pid: 7, comm: python3, objects: {qp: 3}, " +
+		"cgroup: /system.slice/slurmstepd.scope/job_4711/step_0/user/task_0}]}\n"
+	for format, want := range map[string]string{
+		"text": "; Slurm job 4711\n", "json": `"slurm_job_id": "4711"`, "prometheus": `rdma_resource_owner_objects{comm="python3",container_id="",device="sim0",pod_uid="",slurm_job_id="4711",type="qp"} 3`,
+	} {
+		if r := newAudit(t, profile, nil, "--quick", "--format="+format).run(t); r.status != 0 || !strings.Contains(r.stdout, want) {
+			t.Errorf("status %d, and it does not say %q:\n%s", r.status, want, r.stdout)
+		}
+	}
+}
+
 func TestAuditHelp(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"audit", "--help"}, {"audit", "-h"}, {"help", "audit"}} {

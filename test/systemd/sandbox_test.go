@@ -75,7 +75,7 @@ func TestSandbox(t *testing.T) {
 			`rdma_inventory_success{device="rxe0"}`:                                                         1,
 			`rdma_inventory_success{device="rxe1"}`:                                                         1,
 			`rdma_inventory_pid_visibility{}`:                                                               1,
-			`rdma_resource_owner_objects{comm="holder",container_id="",device="rxe0",pod_uid="",type="qp"}`: 3,
+			`rdma_resource_owner_objects{comm="holder",container_id="",device="rxe0",pod_uid="",slurm_job_id="",type="qp"}`: 3,
 		} {
 			if got, ok := s[key]; !ok || got != value {
 				t.Errorf("%s is %v, want %v", key, got, value)

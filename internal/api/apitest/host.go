@@ -414,7 +414,7 @@ func Hostile(s string) Host {
 	}}
 	i := d.Resources.Inventory
 	i.Owners = append(i.Owners, state.Owner{
-		PID: -1, Comm: s, ContainerID: s, PodUID: s, Objects: []state.TypeCount{{Type: s, Objects: -1}}, Memlock: &state.Memlock{Pinned: 1 << 62},
+		PID: -1, Comm: s, ContainerID: s, PodUID: s, SlurmJobID: s, Objects: []state.TypeCount{{Type: s, Objects: -1}}, Memlock: &state.Memlock{Pinned: 1 << 62},
 	})
 	i.Cgroups = append(i.Cgroups, state.CgroupUse{Cgroup: s, ContainerID: s, PodUID: s, Resource: s, Current: 1 << 62})
 	i.QueuePairs = append(i.QueuePairs, state.QueuePairCount{Type: s, State: s, Objects: -1})

@@ -39,7 +39,7 @@ func (h *Host) Identify(pid int) (owner.Identity, error) {
 	if err != nil {
 		return owner.Identity{}, err
 	}
-	id := owner.Identity{PID: pid, Comm: text(b.holder.Comm), Cgroup: text(b.holder.Cgroup)}
+	id := owner.Identity{PID: pid, Comm: text(b.holder.Comm), Cgroup: text(b.holder.Cgroup), SlurmJobID: owner.SlurmJob(b.holder.Cgroup)}
 	id.ContainerID, id.PodUID = owner.ParseCgroup(b.holder.Cgroup)
 	return id, nil
 }
