@@ -32,6 +32,7 @@ nfpm := $(bin)/nfpm-$(nfpm_version)
 vale := $(bin)/vale-$(vale_version)
 actionlint := $(bin)/actionlint-$(actionlint_version)
 helm := $(bin)/helm-$(helm_version)
+npd := $(bin)/node-problem-detector-$(shell sed -n 's|.*k8s.io/node-problem-detector \(v[^ ]*\).*|\1|p' deploy/npd/go.mod)
 sbom := $(bin)/cyclonedx-gomod-$(shell sed -n 's|.*CycloneDX/cyclonedx-gomod \(v[^ ]*\).*|\1|p' deploy/sbom/go.mod)
 
 info := github.com/prometheus/common/version
@@ -211,6 +212,22 @@ chart := deploy/helm/rdma-exporter
 test-deploy: build ## Render the Helm chart, decode each object strictly, and start the exporter as it says
 	cd deploy/check && $(test_env) go test -count=1 -v .
 
+slurm_packages = slurmctld slurmd slurm-client munge
+.PHONY: test-slurm
+test-slurm: build ## Drain and resume a node of a real Slurm on this machine by the scripts of deploy/slurm
+	@tools/packages $(slurm_packages)
+	$(test_env) go test -tags slurm -count 1 -v ./test/slurm
+
+# Without what reads journals and what needs a cloud: the plug-in is what is tried.
+npd_tags := disable_system_log_monitor,disable_system_stats_monitor,disable_stackdriver_exporter
+.PHONY: test-npd
+test-npd: build $(npd) ## Let a real node-problem-detector read the verdict as deploy/npd/rdma.json says
+	cd deploy/npd && $(test_env) RDMA_NPD='$(CURDIR)/$(npd)' go test -count 1 -v .
+
+$(npd):
+	@mkdir -p $(bin)
+	cd deploy/npd && CGO_ENABLED=0 go build -tags $(npd_tags) -o '$(CURDIR)/$@' k8s.io/node-problem-detector/cmd/nodeproblemdetector
+
 .PHONY: chart
 chart: $(helm) ## Package the Helm chart, with rules and dashboards, into .cache/chart
 	$(helm) package --destination .cache/chart $(chart)
@@ -337,7 +354,7 @@ $(bin)/libfaults.so: test/faults/faults.c
 	@mkdir -p $(bin)
 	cc -shared -fPIC -O2 -Wall -Wextra -Werror -o $@ $<
 
-tags := vm,vmhost,kernels,siw,browser,image,imagevm,prometheus,fuzzing,release
+tags := vm,vmhost,kernels,siw,browser,image,imagevm,prometheus,fuzzing,release,slurm
 
 .PHONY: lint
 # What is cached with -trimpath names the files of cgo by the clone that filled the cache,
@@ -351,11 +368,11 @@ lint: $(bin)/golangci-lint $(bin)/gofumpt $(vale) $(actionlint) ## Check style, 
 	CGO_ENABLED=0 go vet ./...
 	$(bin)/golangci-lint run ./...
 	$(bin)/golangci-lint run --build-tags $(tags) ./verbs/ibverbs ./internal/probe/contract ./internal/restrack ./test/...
-	@for module in test/bench deploy/check deploy/sbom; do (cd $$module && '$(CURDIR)/$(bin)/golangci-lint' run --config ../../.golangci.yml ./...) || exit 1; done
+	@for module in test/bench deploy/check deploy/npd deploy/sbom; do (cd $$module && '$(CURDIR)/$(bin)/golangci-lint' run --config ../../.golangci.yml ./...) || exit 1; done
 	cd test/bench && go mod tidy -diff
 	@if grep -rl --include='*.go' '^import "C"' . | grep -v '^./verbs/ibverbs/'; then \
 		echo "verbs/ibverbs is the only package with C" >&2; exit 1; fi
-	shellcheck -x $(filter-out %.tsv %.txt tools/phrases,$(wildcard tools/*)) deploy/packages/{postinstall,preremove} test/vm/run test/vm/setup test/vm/guest test/vm/init test/prometheus/testdata/guest .ci/run
+	shellcheck -x $(filter-out %.tsv %.txt tools/phrases,$(wildcard tools/*)) deploy/packages/{postinstall,preremove} deploy/slurm/* test/vm/run test/vm/setup test/vm/guest test/vm/init test/prometheus/testdata/guest .ci/run
 	$(actionlint) .github/workflows/*.yml
 	go mod tidy -diff
 	$(vale) --output=line README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs

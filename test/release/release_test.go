@@ -152,7 +152,7 @@ func TestTarballs(t *testing.T) {
 		}
 		for _, want := range []string{
 			"0755 rdma_exporter", "0644 LICENSE", "0644 README.md", "0644 rdma_exporter.1", "0644 docs/reference/metrics.md", "0644 docs/reference/counters.md",
-			"0644 completions/rdma_exporter.zsh", "0644 systemd/rdma_exporter.service", "0644 alerts/alerts.yaml", "0644 dashboards/rdma-fleet.json",
+			"0644 completions/rdma_exporter.zsh", "0644 systemd/rdma_exporter.service", "0755 slurm/rdma-healthcheck", "0644 npd/rdma.json", "0644 alerts/alerts.yaml", "0644 dashboards/rdma-fleet.json",
 		} {
 			if !slices.Contains(lists[arch], want) {
 				t.Errorf("%s lacks %q: %v", arch, want, lists[arch])
