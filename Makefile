@@ -78,10 +78,10 @@ test: test-unit test-vm ## Run the tests, those on real devices in the VM includ
 
 # What is delivered changes seldom, and takes a fifth of the time of all tests.
 .PHONY: test-packaging
-test-packaging: test-tools $(bin)/holder ## Try what is delivered: packages and service, image, chart
+test-packaging: test-tools $(bin)/holder ## Try what is delivered: packages and service, image, chart, what acts on the verdict
 	@test/vm/setup
-	@tools/packages $(systemd_packages) $(image_packages)
-	$(MAKE) --no-print-directory -o build -o test-tools -j 2 --output-sync=target test-systemd test-image test-deploy
+	@tools/packages $(systemd_packages) $(image_packages) $(slurm_packages)
+	$(MAKE) --no-print-directory -o build -o test-tools -j 2 --output-sync=target test-systemd test-image test-deploy test-slurm test-npd
 
 .PHONY: test-tools
 test-tools: build
