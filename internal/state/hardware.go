@@ -52,6 +52,9 @@ type Adapter struct {
 	AER *AER `json:"aer,omitempty"`
 }
 
+// Virtual reports whether it is a virtual function or a subfunction, which come and go with their users.
+func (a *Adapter) Virtual() bool { return a.Role == "vf" || a.Role == "sf" }
+
 // PCILink is a link of the PCI bus. Speeds are in transfers per second and lane.
 type PCILink struct {
 	Address  string  `json:"pci_address" wire:"name"`

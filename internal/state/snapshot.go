@@ -26,9 +26,11 @@ func (s *Snapshot) Simulated() bool { return s.Provider == "simulated" }
 // values have equal content.
 type DeviceState struct {
 	Name string `json:"name"`
-	// Present is false only for a device with a stuck child, or one that vanished during an
-	// audit.
+	// Present is false only for a device that vanished.
 	Present bool `json:"present"`
+	// Vanished is when it did; zero if it is present, or if devices of its kind come and go with
+	// their users.
+	Vanished time.Time `json:"vanished,omitzero"`
 	// Info is what the device last reported of itself.
 	Info *Device `json:"info,omitempty"`
 	// Last is the last probe run of any depth.

@@ -22,6 +22,9 @@ type Config struct {
 	// must not block on a device. One goroutine calls it at a time, and does not keep the
 	// result.
 	Discover func() ([]string, error)
+	// Transient reports whether a new device comes and goes with its users, as virtual functions
+	// do. It must not block. Nil means that none does.
+	Transient func(device string) bool
 	// Command returns how to start a child for a run of a kind on a device. A device may
 	// have any file name, so a name in an argument must not be able to pass for a flag
 	// ("--device=" + name). Several goroutines call it concurrently, before each run. It

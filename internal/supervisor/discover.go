@@ -37,6 +37,16 @@ func SysfsDevices(sysfsRoot string) func() ([]string, error) {
 	}
 }
 
+// SysfsTransient returns a function for [Config].Transient. It reports virtual functions, which have
+// a link to their physical function in sysfs, and subfunctions.
+func SysfsTransient(sysfsRoot string) func(string) bool {
+	return func(device string) bool {
+		target, err := filepath.EvalSymlinks(filepath.Join(sysfsRoot, "class", "infiniband", device, "device"))
+		_, noLink := os.Lstat(filepath.Join(target, "physfn"))
+		return err == nil && (noLink == nil || strings.Contains(filepath.Base(target), ".sf."))
+	}
+}
+
 // sift returns the usable ones of the names that were discovered, sorted and
 // each once, and the others.
 func sift(names []string) (good, bad []string) {

@@ -132,8 +132,7 @@ func (s *Supervisor) markVanished() {
 	defer s.mu.Unlock()
 	for _, w := range s.workers {
 		if !slices.Contains(listed, w.name) {
-			w.state.Present = false
-			s.cfg.Logger.Info("Device vanished", "device", w.name)
+			s.lose(w)
 		}
 	}
 }

@@ -59,6 +59,9 @@ type Supervisor struct {
 	links map[string]state.LinkHistory
 	// workers are those that have not ended, by device.
 	workers map[string]*worker
+	// vanished are the devices that vanished and have not returned, except those that come and go
+	// with their users.
+	vanished map[string]state.DeviceState
 	// discovered is true if devices could be listed once.
 	discovered     bool
 	discoveryError string
@@ -99,6 +102,7 @@ func New(cfg Config) (*Supervisor, error) {
 		leftovers:   make(map[leftoverKey]*leftover),
 		links:       make(map[string]state.LinkHistory),
 		workers:     make(map[string]*worker),
+		vanished:    make(map[string]state.DeviceState),
 		awaited:     make(map[string]bool),
 	}
 	s.runs, s.inventories = newLimiter(cfg.Concurrency, &s.running), newLimiter(max(inventoryConcurrency, cfg.Concurrency), &s.running)
@@ -189,6 +193,7 @@ func (s *Supervisor) discover() {
 		}
 	}
 	for _, name := range names {
+		delete(s.vanished, name)
 		if !s.discovered {
 			s.awaited[name] = true
 		}
@@ -217,11 +222,33 @@ func (s *Supervisor) add(name string) {
 // vanish ends the worker of a device that has vanished. Caller holds mu.
 func (s *Supervisor) vanish(w *worker) {
 	s.leaveLinks(w)
-	w.state.Present, w.vanished = false, true
+	s.lose(w)
+	w.vanished = true
 	w.state.Contracts, w.state.Resources, w.state.Hardware = nil, nil, nil
 	w.cancel(errVanished)
 	delete(s.awaited, w.name)
-	s.cfg.Logger.Info("Device vanished", "device", w.name)
+}
+
+// maxVanished limits the devices that vanished. The one that vanished first makes way.
+const maxVanished = 64
+
+// lose marks a device as vanished. Where RDMA devices belong to one network namespace, any may move
+// to that of a pod. Caller holds mu.
+func (s *Supervisor) lose(w *worker) {
+	is := &copied(copied(w.state.Hardware).Latest).Identity
+	transient := w.transient || is.Virtual() || is.NetnsMode == "exclusive"
+	s.cfg.Logger.Info("Device vanished", "device", w.name, "transient", transient)
+	w.state.Present = false
+	if transient {
+		return
+	}
+	w.state.Vanished = time.Now()
+	s.vanished[w.name] = state.DeviceState{Name: w.name, Vanished: w.state.Vanished, Info: w.state.Info}
+	if len(s.vanished) > maxVanished {
+		delete(s.vanished, slices.MinFunc(slices.Collect(maps.Keys(s.vanished)), func(a, b string) int {
+			return s.vanished[a].Vanished.Compare(s.vanished[b].Vanished)
+		}))
+	}
 }
 
 // remove removes a worker that has ended, and starts another if the device has appeared again.
@@ -287,6 +314,11 @@ func (s *Supervisor) publish() {
 		// vanished. RunOnce keeps each device that it found.
 		if w.state.Present || s.once || s.leftovers[leftoverKey{state.KindProbe, w.name}] != nil {
 			snap.Devices = append(snap.Devices, w.state)
+		}
+	}
+	for name, d := range s.vanished {
+		if !slices.ContainsFunc(snap.Devices, func(d state.DeviceState) bool { return d.Name == name }) {
+			snap.Devices = append(snap.Devices, d)
 		}
 	}
 	for key, left := range s.leftovers {

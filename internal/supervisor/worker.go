@@ -47,10 +47,12 @@ type worker struct {
 
 	// Supervisor.mu guards the rest. vanished stays true if the device appears again, since
 	// that one has another worker. checked is true once RunOnce needs no more contract runs.
-	state    state.DeviceState
-	vanished bool
-	checked  bool
-	adapter  adapter
+	// transient is true if the device comes and goes with its users.
+	state     state.DeviceState
+	vanished  bool
+	transient bool
+	checked   bool
+	adapter   adapter
 }
 
 func newWorker(s *Supervisor, name string) *worker {
@@ -64,6 +66,7 @@ func newWorker(s *Supervisor, name string) *worker {
 		reloaded:    make(chan struct{}, 1),
 		state:       state.DeviceState{Name: name, Present: true},
 		adapter:     newAdapter(log, s.takeLinks(name)),
+		transient:   s.cfg.Transient != nil && s.cfg.Transient(name),
 	}
 	if s.cfg.Contract.Interval > 0 {
 		w.contracts = newContractRunner(s.cfg.Contract, log)
