@@ -31,6 +31,8 @@ func fractions(n *yaml.Node, t reflect.Type) []error {
 		}
 	case n.Kind == yaml.SequenceNode && (t.Kind() == reflect.Slice || t.Kind() == reflect.Array):
 		return all(n.Content, t.Elem())
+	case n.Kind == yaml.MappingNode && t.Kind() == reflect.Slice: // It stands for a list of one.
+		return fractions(n, t.Elem())
 	case n.Kind == yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key, value := n.Content[i], n.Content[i+1]
