@@ -19,6 +19,7 @@ import (
 
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/health/expect"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/test/golden"
 )
@@ -50,7 +51,9 @@ func (s scene) collector() *collector.Collector {
 // means that they are not evaluated, like devices without an inventory.
 func evaluated(snapshot func() *state.Snapshot, found map[string][]health.Finding, accept ...health.Accept) func() *health.Host {
 	config := health.Default()
-	config.Accept = accept
+	if config.Accept = accept; accept != nil {
+		config.Expect = expect.Rules{{Devices: new(2)}}
+	}
 	evaluator := health.NewFinder(config, health.History{}, func(d *state.DeviceState) []health.Finding {
 		all, ok := found[d.Name]
 		if d.Resources != nil && !ok {

@@ -26,6 +26,8 @@ func declareExporter(t *table) {
 	t.about("The exporter itself")
 	t.gauge("rdma_devices", "devices",
 		"Number of RDMA devices on the host.")
+	t.gauge("rdma_expected_devices", "devices",
+		"Number of RDMA devices that expect in the configuration file says the host must have. Absent if it does not say.")
 	t.gauge("rdma_exporter_discovery_success", "1 or 0",
 		"Whether the last listing of devices succeeded.")
 	t.gauge("rdma_exporter_child_start_success", "1 or 0",
@@ -57,6 +59,9 @@ func addExporter(b *builder, h *health.Host) {
 		}
 	}
 	b.gauge("rdma_devices", float64(present))
+	if n := h.ExpectedDevices; n != nil {
+		b.gauge("rdma_expected_devices", float64(*n))
+	}
 	b.boolGauge("rdma_exporter_discovery_success", s.DiscoveryError == "")
 	b.boolGauge("rdma_exporter_child_start_success", s.StartError == "")
 	found := make(map[health.Kind]float64)

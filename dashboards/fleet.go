@@ -107,6 +107,7 @@ func fleetWorst() []dashboard.Panel {
 			{title: "trouble", width: 80, thresholds: harmful, expr: worst},
 			{title: "scraped", width: 80, mappings: upOrDown(), expr: ofNode(ofExporter("up"))},
 			{title: "devices", width: 80, empty: "unknown", expr: ofNode(ofExporter("rdma_devices"))},
+			{title: "expected", width: 80, empty: "not said", expr: ofNode(ofExporter("rdma_expected_devices"))},
 			{title: "devices failing", width: 110, thresholds: new(anyIs(critical)), empty: "0", expr: ofNode(
 				ofExporter("instance:rdma_probe_failing:sum"))},
 			{title: "ports down", width: 95, thresholds: new(anyIs(critical)), empty: "0", expr: ofNode(

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -16,10 +17,12 @@ import (
 	versioncollector "github.com/prometheus/client_golang/prometheus/collectors/version"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/version"
+	"golang.org/x/sys/unix"
 
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/health/expect"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/supervisor"
 	"rdma_exporter/internal/terminal"
@@ -47,8 +50,10 @@ The exit status is 0 without findings as severe as --fail-on, 1 with such findin
 		Default(formatText).EnumVar(&o.format, formatText, formatJSON, formatPrometheus)
 	audit.Flag("brief", "Write one line for each device, the worst first, and the verdict last.").BoolVar(&o.brief)
 	audit.Flag("quick", "Check only what takes a moment, on all devices at once: a short probe run, the hardware and the inventory, but no contracts. What takes longer than 5s counts as hung. For the prolog of a job.").BoolVar(&o.quick)
-	audit.Flag("expect-active-ports", "Ports that must be active, over all devices: with fewer, the exit status is 1 whatever else is found. Default: at least one, if there are ports.").
+	audit.Flag("expect-active-ports", "Ports that must be active, over all devices: fewer are a critical finding, as with expect in the configuration file. Default: at least one, if there are ports.").
 		PlaceHolder("N").SetValue(wholeNumber(&o.activePorts))
+	audit.Flag("write-expect", "Instead of a report, write what this host has now as the key expect of a configuration file, to this file, or to standard output if it is -. Refused, with exit status 2, if a device or a port is out of order.").
+		PlaceHolder("FILE").StringVar(&o.writeExpect)
 	audit.Flag("within", "Time limit for the whole audit, such as 30s; 0 for none. The report says what was not audited in time.").
 		Default("0s").DurationVar(&o.schedule.Within)
 	audit.Flag("output", "Write the report to this file, which is replaced once the report is complete. Default: standard output.").
@@ -108,7 +113,7 @@ func runAudit(ctx context.Context, o *options, std stdio) int {
 // returns an error.
 func audited(ctx context.Context, o *options, began time.Time, std stdio) (status int, err error) {
 	accept, err := accepted(o.accept)
-	if err := errors.Join(o.check(), checkOutput(o.output), err); err != nil {
+	if err := errors.Join(o.check(), checkOutput("--output", o.output), checkLearning(o), err); err != nil {
 		return exitNoAudit, err
 	}
 	if o.brief && o.format != formatText {
@@ -138,7 +143,9 @@ func audited(ctx context.Context, o *options, began time.Time, std stdio) (statu
 	}
 	var s *supervisor.Supervisor
 	findings := o.findings
-	findings.Once, findings.Now, findings.ActivePorts = true, time.Now, o.activePorts
+	findings.Once, findings.Now = true, time.Now
+	findings.Expect = append(findings.Expect, expect.Rule{Device: ".*", ActivePorts: &o.activePorts})
+	findings.Memlock = ownMemlock()
 	findings.Accept = append(findings.Accept, accept...)
 	config.Links = past.Links
 	evaluator := health.New(findings, past)
@@ -169,10 +176,16 @@ func audited(ctx context.Context, o *options, began time.Time, std stdio) (statu
 	name, _ := os.Hostname() // Without a name, the report has none.
 	now := time.Now()
 	found := api.New(host, api.Options{Now: now, Version: version.Version, Host: name})
+	if o.writeExpect != "" {
+		if err := learn(o, host, std); err != nil {
+			return exitNoAudit, err
+		}
+		return exitOK, nil
+	}
 	if o.quick {
 		found.NotChecked = notQuick()
 	}
-	none := found.Problem != nil && found.Problem.Kind != health.ProblemPorts
+	none := found.Problem != nil
 	switch {
 	case none:
 		status = exitNoAudit
@@ -183,13 +196,25 @@ func audited(ctx context.Context, o *options, began time.Time, std stdio) (statu
 	if err != nil {
 		return exitNoAudit, err
 	}
-	if err := write(o.output, report, std); err != nil {
+	if err := write("--output", o.output, report, std); err != nil {
 		return exitNoAudit, err
 	}
 	if none {
 		return status, errors.New(found.Problem.Message)
 	}
 	return status, nil
+}
+
+// ownMemlock returns the limit that an audit has as jobs of the same parent have it. −1 means unlimited.
+func ownMemlock() *int64 {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); err != nil {
+		return nil
+	}
+	if limit.Cur > math.MaxInt64 {
+		return new(int64(-1))
+	}
+	return new(int64(limit.Cur))
 }
 
 // file returns a stream that is a file, or nil.

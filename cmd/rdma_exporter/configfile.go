@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/health/expect"
 	"rdma_exporter/internal/input"
 	"rdma_exporter/internal/probe"
 	"rdma_exporter/internal/probe/contract"
@@ -23,6 +24,7 @@ type fileConfig struct {
 	Probe    probe.Config    `yaml:"probe"`
 	Findings health.Config   `yaml:"findings"`
 	Accept   []health.Accept `yaml:"accept"`
+	Expect   expect.Rules    `yaml:"expect"`
 	DocsURL  string          `yaml:"docs_url"`
 }
 
@@ -40,7 +42,20 @@ func (o *options) loadConfig() error {
 		return fmt.Errorf("--config.file %s: %w", o.configFile, err)
 	}
 	o.probe, o.findings = c.Probe, c.Findings
-	o.findings.Accept, o.findings.DocsURL = c.Accept, c.DocsURL
+	o.findings.Accept, o.findings.DocsURL, o.findings.Expect = c.Accept, c.DocsURL, c.Expect
+	return o.checkExpect(c.Expect)
+}
+
+// checkExpect returns an error if something is expected that is never read.
+func (o *options) checkExpect(all expect.Rules) error {
+	for _, r := range all {
+		switch s := &o.schedule; {
+		case s.Hardware.Interval == 0 && (r.Rate != "" || r.RoCEv2IPv4 != nil || r.Driver != ""):
+			return errors.New("expect needs the hardware for rate, roce_v2_ipv4 and driver: use another --hardware.interval than 0s, or leave out these keys")
+		case s.Inventory.Interval == 0 && r.Memlock != "":
+			return errors.New("expect needs inventories for memlock: use another --inventory.interval than 0s, or leave out the key")
+		}
+	}
 	return nil
 }
 
@@ -91,7 +106,7 @@ func decodeConfig(b []byte, c *fileConfig) error {
 	if errs := input.CheckWhole(&root, c); errs != nil {
 		return errors.Join(errs...)
 	}
-	return errors.Join(c.Probe.Validate(), c.Findings.Validate(), health.ValidateAccepts(c.Accept), checkContracts(c.Accept), checkDocsURL(c.DocsURL))
+	return errors.Join(c.Probe.Validate(), c.Findings.Validate(), health.ValidateAccepts(c.Accept), c.Expect.Validate(), checkContracts(c.Accept), checkDocsURL(c.DocsURL))
 }
 
 // checkContracts returns an error that names each unknown contract.

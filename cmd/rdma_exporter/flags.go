@@ -80,6 +80,7 @@ type options struct {
 	accept                 []string
 	brief, quick           bool
 	activePorts            int
+	writeExpect            string
 
 	health  healthcheck
 	ceiling ceilingFlags

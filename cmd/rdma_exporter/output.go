@@ -14,38 +14,39 @@ import (
 // outputMode is the mode of a report's file, which another user usually reads.
 const outputMode = 0o644
 
-// checkOutput returns an error if a report cannot be written to a file. An empty path means
+// checkOutput returns an error if the file of a flag cannot be written. An empty path means
 // standard output.
-func checkOutput(path string) error {
+func checkOutput(flag, path string) error {
 	if path == "" {
 		return nil
 	}
+	name := flag + " " + path
 	// A link such as /dev/stdout would be replaced for all programs.
 	if target, err := os.Readlink(path); err == nil && (strings.HasPrefix(target, "/proc/") || strings.HasPrefix(target, "/dev/")) {
-		return fmt.Errorf("--output %s: it is a link to %s, and would be replaced by a file: drop --output and redirect standard output", path, target)
+		return fmt.Errorf("%s: it is a link to %s, and would be replaced by a file: redirect standard output", name, target)
 	}
 	switch info, err := os.Stat(path); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		return fmt.Errorf("--output: %w", err)
+		return fmt.Errorf("%s: %w", flag, err)
 	case info.IsDir():
-		return fmt.Errorf("--output %s: it is a directory: name a file in it", path)
+		return fmt.Errorf("%s: it is a directory: name a file in it", name)
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("--output %s: it is not a regular file, and would be replaced by one: drop --output and redirect standard output", path)
+		return fmt.Errorf("%s: it is not a regular file, and would be replaced by one: redirect standard output", name)
 	}
 	folder := filepath.Dir(path)
 	if err := unix.Faccessat(unix.AT_FDCWD, folder, unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
-		return fmt.Errorf("--output %s: cannot write a file in %s: %w", path, folder, err)
+		return fmt.Errorf("%s: cannot write a file in %s: %w", name, folder, err)
 	}
 	return nil
 }
 
-func write(path string, text []byte, std stdio) error {
+func write(flag, path string, text []byte, std stdio) error {
 	if path == "" {
 		return writeOut(text, std)
 	}
 	if err := replace(path, text); err != nil {
-		return fmt.Errorf("--output %s: %w; the previous file is unchanged", path, err)
+		return fmt.Errorf("%s %s: %w; the previous file is unchanged", flag, path, err)
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ func TestOutputLink(t *testing.T) {
 		if err := os.Symlink(target, link); err != nil {
 			t.Fatal(err)
 		}
-		if err := checkOutput(link); err == nil || !strings.Contains(err.Error(), target) {
+		if err := checkOutput("--output", link); err == nil || !strings.Contains(err.Error(), target) {
 			t.Errorf("%s: %v", target, err)
 		}
 	}
@@ -25,7 +25,7 @@ func TestOutputLink(t *testing.T) {
 	if err := os.Symlink(filepath.Join(dir, "old"), file); err != nil {
 		t.Fatal(err)
 	}
-	if err := checkOutput(file); err != nil {
+	if err := checkOutput("--output", file); err != nil {
 		t.Errorf("a link to a file: %v", err)
 	}
 }

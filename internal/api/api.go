@@ -10,6 +10,7 @@
 package api
 
 import (
+	"slices"
 	"time"
 
 	"rdma_exporter/internal/health"
@@ -46,9 +47,9 @@ type Status struct {
 	Health health.Health `json:"health"`
 	// Problem is what is wrong with the host itself; absent if nothing is.
 	Problem *health.Problem `json:"problem,omitempty"`
-	// Findings are about the host itself, such as acceptances that match nothing.
+	// Findings are about the host itself: what is not as expected, and then what concerns the exporter's setup.
 	Findings []health.Finding `json:"findings,omitempty"`
-	// FindingCounts count the findings of all devices, each severity once.
+	// FindingCounts count the findings of all devices, and those of the host that change its health, each severity once.
 	FindingCounts []SeverityCount `json:"finding_counts"`
 	// Issues are what is wrong on one device or on several, the worst first.
 	Issues []health.Issue `json:"issues"`
@@ -110,19 +111,34 @@ func New(h *health.Host, o Options) *Status {
 				d.Stale = append(d.Stale, kind)
 			}
 		}
-		for i := range of.Findings {
-			for n := range s.FindingCounts {
-				c := &s.FindingCounts[n]
-				switch {
-				case c.Severity != of.Findings[i].Severity:
-				case of.Findings[i].Accepted != nil:
-					c.Accepted++
-				default:
-					c.Count++
-				}
-			}
-		}
+		s.count(of.Findings)
 		s.Devices = append(s.Devices, d)
 	}
+	s.count(s.Unexpected())
 	return s
+}
+
+// count adds findings to FindingCounts.
+func (s *Status) count(findings []health.Finding) {
+	for i := range findings {
+		for n := range s.FindingCounts {
+			c := &s.FindingCounts[n]
+			switch {
+			case c.Severity != findings[i].Severity:
+			case findings[i].Accepted != nil:
+				c.Accepted++
+			default:
+				c.Count++
+			}
+		}
+	}
+}
+
+// Unexpected returns the findings of the host that change its health. They are the first ones.
+func (s *Status) Unexpected() []health.Finding {
+	n := slices.IndexFunc(s.Findings, func(f health.Finding) bool { return !f.Counts() })
+	if n < 0 {
+		n = len(s.Findings)
+	}
+	return s.Findings[:n]
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"rdma_exporter/internal/health/expect"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/text"
 )
@@ -73,8 +74,8 @@ func (a *Accept) flaws() (wrong []string) {
 	if a.Contract != "" && a.Finding != FindingContract {
 		flaw(".contract is %q: it goes with finding %s only", a.Contract, FindingContract)
 	}
-	if _, err := anchored(a.Device); err != nil {
-		flaw(".device is %q: %s", a.Device, strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+	if _, err := expect.Names(a.Device); err != nil {
+		flaw(".device is %q: %v", a.Device, err)
 	}
 	switch {
 	case strings.TrimSpace(a.Reason) == "":
@@ -86,15 +87,6 @@ func (a *Accept) flaws() (wrong []string) {
 		flaw(".until is %q: use a day such as 2026-12-31", a.Until)
 	}
 	return wrong
-}
-
-func anchored(expression string) (*regexp.Regexp, error) {
-	expression = cmp.Or(expression, ".*")
-	// Compiled on its own first, so that none of its brackets closes the one around it.
-	if _, err := regexp.Compile(expression); err != nil {
-		return nil, err
-	}
-	return regexp.Compile("^(?s:" + expression + ")$")
 }
 
 func (a *Accept) until() (time.Time, error) {
@@ -121,7 +113,7 @@ type acceptance struct {
 func acceptancesOf(all []Accept) []*acceptance {
 	var ready []*acceptance
 	for _, a := range all {
-		devices, err := anchored(a.Device)
+		devices, err := expect.Names(a.Device)
 		until, wrong := a.until()
 		if err == nil && wrong == nil {
 			ready = append(ready, &acceptance{Accept: a, applied: Acceptance{Reason: a.Reason, Until: until}, devices: devices})
@@ -139,9 +131,9 @@ func (a *acceptance) covers(device string, f *Finding) bool {
 	return a.Finding == f.Kind && (subject == "" || subject == cmp.Or(f.about, f.Subject)) && a.devices.MatchString(device)
 }
 
-func (a *acceptance) matches(d *Device) bool {
-	covered := func(f Finding) bool { return a.covers(d.State.Name, &f) }
-	return slices.ContainsFunc(d.Findings, func(f Finding) bool { return covered(f) || slices.ContainsFunc(f.Consequences, covered) })
+func (a *acceptance) matches(device string, findings []Finding) bool {
+	covered := func(f Finding) bool { return a.covers(device, &f) }
+	return slices.ContainsFunc(findings, func(f Finding) bool { return covered(f) || slices.ContainsFunc(f.Consequences, covered) })
 }
 
 func (e *Evaluator) accept(device string, findings []Finding, now time.Time) {
@@ -161,7 +153,8 @@ func (e *Evaluator) unusedAcceptances(h *Host, now time.Time) []Finding {
 	for _, a := range e.acceptances {
 		f := Finding{Kind: FindingAcceptanceUnused, Severity: SeverityInfo, Harm: HarmNote, Subject: a.String()}
 		var entry string
-		matches := slices.ContainsFunc(h.Devices, a.matches)
+		matches := a.matches("", h.Findings) ||
+			slices.ContainsFunc(h.Devices, func(d *Device) bool { return a.matches(d.State.Name, d.Findings) })
 		if matches {
 			a.matched = now
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"rdma_exporter/internal/health/expect"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/text"
 )
@@ -29,8 +30,8 @@ const (
 )
 
 // Assess returns the findings of a device, the worst first and then in the order of Kinds. It returns nil while too
-// little is known. A device that is not present only has findings about stuck children and, with Config.Once, that
-// it vanished.
+// little is known. A device that is not present only has findings about stuck children and that it vanished. Ports
+// are judged as if the host had no other device.
 //
 // There are at most 12 findings of a kind, 32 of contracts. The last one says how many were left out.
 //
@@ -39,7 +40,8 @@ func Assess(dev *state.DeviceState, c Config, history History) []Finding {
 	if dev == nil {
 		return nil
 	}
-	a := assessor{state: dev, config: &c, deviceHistory: history.of(dev, &c)}
+	alone := state.Snapshot{Devices: []state.DeviceState{*dev}}
+	a := assessor{state: dev, config: &c, deviceHistory: history.of(dev, &c), unplugged: unplugged(&alone)}
 	return a.assess()
 }
 
@@ -47,8 +49,10 @@ type assessor struct {
 	state  *state.DeviceState
 	config *Config
 	deviceHistory
-	// unplugged is true if no port of the host is active. It is used only with Config.Once.
+	// unplugged is true if no port of the host is active.
 	unplugged bool
+	// differences are those from what is expected.
+	differences []expect.Difference
 
 	device string // The printable name.
 	// These are parts of state, or empty if state has none.
@@ -66,9 +70,9 @@ type assessor struct {
 
 func (a *assessor) assess() []Finding {
 	dev := a.state
-	vanished := a.config.Once && !dev.Present
+	vanished := !dev.Vanished.IsZero()
 	a.contract = cmp.Or(dev.Contracts, new(state.Contracts))
-	if dev.Resources == nil && !vanished && dev.Last == nil && dev.Stuck == nil && a.contract.Last == nil {
+	if dev.Resources == nil && !vanished && dev.Last == nil && dev.Stuck == nil && a.contract.Last == nil && a.differences == nil {
 		return nil
 	}
 	a.device, a.portRoots = word(dev.Name), make(map[int]string)
@@ -78,15 +82,15 @@ func (a *assessor) assess() []Finding {
 	a.stuck()
 	if vanished {
 		a.add(observation{
-			kind: FindingUnusable, entry: "vanished", subject: "the device", run: true,
-			message: "The device was there when the audit began and gone when it ended.",
+			kind: FindingVanished, subject: "the device", run: true,
+			message: fmt.Sprintf("The device was there until %s, and is gone.", text.Moment(dev.Vanished)),
 		})
 	}
 	if dev.Present {
 		for _, find := range []func(){
 			a.unusable, a.aborted, a.probes, a.notification, a.unexplained, a.contracts, a.ports, a.hardware, a.slowVectors,
 			a.nearLimit, a.exhaustion, a.cgroups, a.memlock, a.growing, a.ownerless, a.leaked, a.undestroyed,
-			a.queuePairs, a.oversizedCQs, a.incomplete,
+			a.queuePairs, a.oversizedCQs, a.incomplete, a.unexpected,
 		} {
 			find()
 		}
@@ -96,7 +100,7 @@ func (a *assessor) assess() []Finding {
 
 // down reports whether the last probe run failed altogether or has not ended, which explains other failures.
 func (a *assessor) down() bool {
-	return a.state.Stuck != nil || a.config.Once && !a.state.Present || isUnusable(a.last) ||
+	return a.state.Stuck != nil || !a.state.Present || isUnusable(a.last) ||
 		a.last.Outcome == state.OutcomeTimeout || a.last.Outcome == state.OutcomeCrashed
 }
 
@@ -182,4 +186,32 @@ func (a *assessor) sorted() []Finding {
 		findings = append(findings, f.Finding)
 	}
 	return findings
+}
+
+// unexpected adds the differences from what is expected. They share the cause of what says why.
+func (a *assessor) unexpected() {
+	entries := map[string]string{"devices": "devices", "active_ports": "active_ports", "memlock": "memlock", "firmware": "version", "driver": "version"}
+	for _, d := range a.differences {
+		o := observation{
+			kind: FindingUnexpected, entry: cmp.Or(entries[d.Key], "link"), subject: d.Subject, message: d.Message, root: a.differs(d.Key),
+			run: d.Unread && (d.Key == "active_ports" || d.Key == "firmware"),
+		}
+		switch {
+		case d.Device == "":
+			o.run, o.root = false, ""
+		case len(d.Ports) > 0:
+			o.root = a.portRoots[d.Ports[0]]
+		case d.Unread:
+			o.root = rootHardware
+		}
+		a.add(o)
+	}
+}
+
+// differs returns a root cause if there is a difference of a key. Empty otherwise.
+func (a *assessor) differs(key string) string {
+	if slices.ContainsFunc(a.differences, func(d expect.Difference) bool { return d.Key == key }) {
+		return "expect " + key
+	}
+	return ""
 }

@@ -55,7 +55,8 @@ func Catalogue() []Entry {
 		jobs      = " Jobs on this host may have the same limit: check theirs too"
 		pingpong  = "`ibv_rc_pingpong -d {device}` in one shell and the same with `localhost` appended in another (on RoCE, both with `-g` and the index of a GID)"
 		vendor    = "update the driver, the firmware and rdma-core, or report it to the vendor"
-		portGrade = " Critical if the device has lost its last active port, a warning if this port was active before, otherwise info: many ports are left uncabled on purpose. The audit command does not know the past: there it is critical if no port of the host is active, and a warning if none of the device is."
+		portGrade = " A warning if the port was active before, and critical if no other port of the host is active; otherwise info: many ports are left uncabled on purpose. The audit command does not know the past: there it is a warning if no port of the device is active, and critical if none of the host is. With `active_ports` of `expect` in the configuration file, fewer are critical: unexpected."
+		expected  = "If it is meant to be so, change `expect` in the configuration file, or accept the finding."
 	)
 	var (
 		severe          = []Severity{SeverityCritical}
@@ -77,6 +78,10 @@ func Catalogue() []Entry {
 			"{remedy} Report it to the vendor if the driver, the firmware and rdma-core are up to date. docs/reference/contracts.md#{contract} says what the man page requires and how it is checked; rdma_contract_violated shows which other devices do the same.")
 	}
 	return []Entry{
+		entry(FindingVanished, "", outage, RemedyDriver, "", "the device vanished",
+			"The kernel no longer has a device that was there since the exporter started, or when the audit command began. This stays until the device returns, it is accepted, or the exporter restarts. Virtual functions (those with `device/physfn` in sysfs) and subfunctions are left out, and so is every device where `rdma system show` says `netns exclusive`: they leave the host for the pods that use them.",
+			"Programs that had it open have lost their connections, and those that need it cannot start. This may also explain other findings of an audit on it.",
+			"Look at `dmesg` for why: its driver was unloaded, the device was reset or removed, or its slot lost power. If it was removed on purpose, accept the finding or restart the exporter."),
 		entry(FindingStuck, "", outage, RemedyReboot, "", "a process hangs{in} and cannot be killed",
 			"A child process of the exporter was killed and has not ended.",
 			"It is blocked in the kernel on the device or its driver, and no signal can kill it. Until it ends its work on the device is on hold and what the exporter shows of it is old. Any program that does the same hangs as well.",
@@ -101,10 +106,6 @@ func Catalogue() []Entry {
 			"The last probe run could not open or query the device for any other reason.",
 			cannotUse+"Every other program most likely fails the same way.",
 			"Check whether `ibv_devinfo -d {device}` fails too, and what the driver says in `dmesg`: EIO or EBUSY means the device is being reset or removed. If it persists, reload the driver or reset the device."),
-		entry(FindingUnusable, "vanished", outage, RemedyDriver, "", "the device vanished during the audit",
-			"The device was there when the audit command began, and gone when it ended.",
-			"Programs that had it open have lost their connections. This may also explain the audit's other findings on it.",
-			"Look at `dmesg` for why: its driver was unloaded, the device was reset or removed, or moved to another network namespace (`rdma system`). Audit again once it is back."),
 		entry(FindingRunAborted, string(state.OutcomeTimeout), outageOrFailure, RemedyDriver, "", "a run is killed at its deadline{in}",
 			"The last probe run, or a process of the last contract run, was killed at its deadline: `--probe.timeout`, `--contract.timeout`. After a contract run, this stays until the contract is checked.",
 			"The verb named in the message did not return, or all of them together took too long. A program that calls it waits just as long. What would have come after it was not checked.",
@@ -292,6 +293,26 @@ func Catalogue() []Entry {
 			"The last reading of the adapter's kernel files and tables did not finish.",
 			"Counters, links and the PCI bus are not reported. Programs that use the device may be fine.",
 			"Check that the exporter's user can read the files: `ls -lR /sys/class/infiniband/{device}/`. In a container, mount /sys of the host; if it is mounted elsewhere, set `--path.sysfs`. If a child process of the exporter crashed or was killed, its log says how. If it timed out, the host was too busy: raise `--inventory.timeout`."),
+		entry(FindingUnexpected, "devices", outage, RemedyDriver, "", "there are fewer devices than expected",
+			"There are fewer devices than `devices` of `expect` in the configuration file. It concerns the host, not a device. Devices that vanished are reported by device_vanished instead.",
+			"Jobs that need all devices fail, or run slower on the others.",
+			findDevices+expected),
+		entry(FindingUnexpected, "active_ports", outage, RemedyNetwork, "", "fewer ports are active than expected",
+			"Fewer ports are active than `active_ports` of `expect` or `--expect-active-ports`. It concerns the devices without an active port, or with any inactive one if all ports are expected; else the host.",
+			"Jobs that need all ports fail, or run slower on the others.",
+			"Check `rdma link show`, and the cable, module and switch of the ports that are not active. "+expected),
+		entry(FindingUnexpected, "link", degradation, RemedyNetwork, "", "{subject} is not as expected",
+			"An active port differs from `rate`, `mtu` or `roce_v2_ipv4` of `expect` in the configuration file, or its value cannot be read.",
+			"Jobs are as slow as their slowest port, and hosts with different settings may not reach each other.",
+			"Compare with a host that is as expected: `rdma link show`, `ip link show` and `ibv_devinfo -d {device} -v`. For a lower rate check cable, module and switch port; for the MTU the network device and the switch; for the GID the IPv4 address of the network device. "+expected),
+		entry(FindingUnexpected, "version", degradation, RemedyDriver, "", "{subject} is not as expected",
+			"The version of the firmware or the driver does not match `firmware` or `driver` of `expect` in the configuration file, or cannot be read.",
+			"The host behaves differently from those that it works with.",
+			"Install the expected version, and reset the device or reload its driver when no job needs it: `ethtool -i` of its network device, `ibv_devinfo -d {device}`. "+expected),
+		entry(FindingUnexpected, "memlock", degradation, RemedyConfiguration, "", "memlock is less than expected",
+			"A process that holds objects on the device may lock less memory (RLIMIT_MEMLOCK) than `memlock` of `expect` in the configuration file says. So may the audit command: then it concerns the host, since jobs inherit the limit of what starts them, as a prolog does.",
+			"Registering memory fails with ENOMEM when the limit is reached.",
+			"Raise the limit of what starts the jobs, and restart it: LimitMEMLOCK=infinity in the unit of slurmd, the container runtime or the kubelet, or memlock in /etc/security/limits.conf for logins. "+expected),
 		entry(FindingRefused, "", mild, RemedyDriver, "", "counters of {subject} cannot be read",
 			"The kernel refused to read a group of counters of a port, or of the device as a whole (EINVAL or EIO), returned something that is not a number, or has a FIFO or a directory in place of a counter's file. Only info on a virtual function or a subfunction, and with drivers that have no counters of their own.",
 			"Errors, discards and congestion that these counters would show go unseen. Programs that use the port may be fine. As some drivers write to the kernel's log at each attempt, the group is read again only after ten minutes.",

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"rdma_exporter/internal/health/expect"
 	"rdma_exporter/internal/state"
 )
 
@@ -27,7 +28,7 @@ type Config struct {
 	Growing      Growing  `yaml:"growing"`
 	// StaleAfter limits the age of the last run of each kind. A missing kind has no limit.
 	StaleAfter map[state.Kind]time.Duration `yaml:"-"`
-	// Once is true for a single evaluation: a device that is not present has vanished, which is a finding.
+	// Once is true for a single evaluation.
 	Once bool `yaml:"-"`
 	// Accept is the key accept of the configuration file. ValidateAccepts checks it.
 	Accept []Accept `yaml:"-"`
@@ -35,8 +36,10 @@ type Config struct {
 	DocsURL string `yaml:"-"`
 	// Now is the clock for first-seen times and expiry. If it is nil, findings have no times and nothing expires.
 	Now func() time.Time `yaml:"-"`
-	// ActivePorts is the number of ports of all devices that must be active. Zero means any.
-	ActivePorts int `yaml:"-"`
+	// Expect is the key expect of the configuration file. Its Validate checks it.
+	Expect expect.Rules `yaml:"-"`
+	// Memlock is as in expect.Options.
+	Memlock *int64 `yaml:"-"`
 }
 
 // Levels are fractions of a limit, above 0 and up to 1.

@@ -78,11 +78,11 @@ func (a *assessor) ports() {
 }
 
 func (a *assessor) portSeverity(number, active int) Severity {
-	before, outage := slices.Contains(a.activeOnce, number), active == 0
+	before := slices.Contains(a.activeOnce, number)
 	if a.config.Once { // There is no history.
-		before, outage = active == 0, a.unplugged
+		before = active == 0
 	}
-	if before && outage {
+	if before && a.unplugged {
 		return SeverityCritical
 	}
 	return warningIf(before)

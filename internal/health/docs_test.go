@@ -125,7 +125,8 @@ func TestEveryFinding(t *testing.T) {
 	found = append(found, congested(map[string]uint64{"rx_prio3_pause_duration": 100e6})...)
 	found = append(found, congested(map[string]uint64{"rx_prio3_pause_duration": 10e6})...)
 	found = append(found, hiddenPorts(func(h *state.HardwareState) { h.Latest.Ports[0].Ifindex, h.Latest.Ports[0].Counters = 0, nil })...)
-	states = append(states, &state.DeviceState{})
+	found = append(found, unexpected()...)
+	states = append(states, &state.DeviceState{}, &state.DeviceState{Name: "gone", Vanished: taken()})
 	for _, s := range states {
 		found = append(found, health.Assess(s, once(), health.History{})...)
 		found = append(found, health.Assess(s, health.Default(), health.History{
@@ -137,7 +138,7 @@ func TestEveryFinding(t *testing.T) {
 			}},
 		})...)
 	}
-	numbers := regexp.MustCompile(`ports? \d+(, \d+)*|RoCE v2|IPv4`)
+	numbers := regexp.MustCompile(`ports? \d+(, \d+)*|RoCE v2|IPv4|roce_v2_ipv4`)
 	for _, f := range flat(found) {
 		whole(t, f)
 		// What differs between hosts and over time is in the message.
@@ -262,7 +263,7 @@ with fewer ports, or near a limit; **quirk**, it breaks a promise, which harms o
 no known harm.
 
 A device has at most 12 findings of a kind (32 of contracts), the worst first; the last one says how many are not shown.
-A vanished device only has findings about stuck child processes, and in the audit command that it vanished.
+A vanished device only has findings about stuck child processes, and that it vanished.
 
 Remedies, next to each finding's action, tell programs what has to be mended, and so who acts. They never say "replace
 the machine": somebody has to look first.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"rdma_exporter/internal/health/expect"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/text"
 )
@@ -83,16 +84,22 @@ func (e *Evaluator) Evaluate(s *state.Snapshot) *Host {
 
 // Caller holds mu.
 func (e *Evaluator) evaluate(s *state.Snapshot, now time.Time) *Host {
-	h := &Host{Snapshot: s, Problem: problemOf(s, &e.config), DocsURL: e.config.DocsURL}
+	h := &Host{Snapshot: s, Problem: problemOf(s), DocsURL: e.config.DocsURL}
 	if s == nil {
 		return h
 	}
-	// Without a history, the findings of a device depend on all other devices.
-	all, active := portsOf(s)
-	unplugged := e.config.Once && all > 0 && active == 0
+	h.ExpectedDevices = e.config.Expect.Devices()
+	differences := make(map[string][]expect.Difference)
+	if (s.Ready || e.config.Once) && s.DiscoveryError == "" && s.StartError == "" {
+		for _, d := range e.config.Expect.Compare(s, expect.Options{Once: e.config.Once, Memlock: e.config.Memlock}) {
+			differences[d.Device] = append(differences[d.Device], d)
+		}
+	}
+	down := unplugged(s)
 	h.Devices = make([]*Device, 0, len(s.Devices))
 	for i := range s.Devices {
-		h.Devices = append(h.Devices, e.device(&s.Devices[i], unplugged, now))
+		d := &s.Devices[i]
+		h.Devices = append(h.Devices, e.device(d, assessor{state: d, unplugged: down, differences: differences[d.Name]}, now))
 	}
 	if !e.config.Once {
 		e.history.recordAbsent(s, now)
@@ -101,27 +108,39 @@ func (e *Evaluator) evaluate(s *state.Snapshot, now time.Time) *Host {
 		return cmp.Or(cmp.Compare(a.rank(), b.rank()), strings.Compare(a.State.Name, b.State.Name))
 	})
 	h.Issues = issuesOf(h.Devices)
-	h.Findings = append(netnsBlind(s, &e.config), e.unusedAcceptances(h, now)...)
+	a := assessor{config: &e.config, differences: differences[""]}
+	a.unexpected()
+	h.Findings = a.sorted()
+	e.dated("", h.Findings, now)
+	if len(h.Findings) > 0 && h.Problem != nil && h.Problem.Kind == ProblemNoDevices {
+		h.Problem = nil // The finding says more.
+	}
+	h.Findings = slices.Concat(h.Findings, netnsBlind(s, &e.config), e.unusedAcceptances(h, now))
 	return h
 }
 
-func (e *Evaluator) device(s *state.DeviceState, unplugged bool, now time.Time) *Device {
+func (e *Evaluator) device(s *state.DeviceState, a assessor, now time.Time) *Device {
 	e.history.record(s)
-	a := assessor{state: s, config: &e.config, deviceHistory: e.history.of(s, &e.config), unplugged: unplugged}
+	a.config, a.deviceHistory = &e.config, e.history.of(s, &e.config)
 	d := &Device{State: *s, Growth: a.growth, Exhausted: a.exhausted, Leftover: a.leftovers, staleAfter: e.config.StaleAfter}
 	d.Findings = a.assess()
 	if e.find != nil {
 		d.Findings = slices.Clone(e.find(s))
 	}
-	for i := range d.Findings {
-		f := &d.Findings[i]
-		key := keyOf(s.Name, f)
+	e.dated(s.Name, d.Findings, now)
+	return d
+}
+
+// dated adds since when findings exist, and which are accepted.
+func (e *Evaluator) dated(device string, findings []Finding, now time.Time) {
+	for i := range findings {
+		f := &findings[i]
+		key := keyOf(device, f)
 		if _, ok := e.history.Findings[key]; now.IsZero() || e.config.Once && !ok {
 			continue
 		}
 		seen := e.history.recordSeen(key, now)
 		f.Since, f.LastSeen = seen.First, seen.Last
 	}
-	e.accept(s.Name, d.Findings, now)
-	return d
+	e.accept(device, findings, now)
 }

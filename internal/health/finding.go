@@ -45,11 +45,17 @@ type Finding struct {
 	about string
 }
 
+// Counts reports whether the finding is a problem. That the exporter cannot see everything is none of the host's.
+func (f *Finding) Counts() bool {
+	return f.Severity != SeverityInfo && f.Accepted == nil && f.Kind != FindingNetnsBlind
+}
+
 // Kind is the kind of a finding.
 type Kind string
 
 // The kinds of finding, in the order in which those of the same severity are listed. Catalogue describes each.
 const (
+	FindingVanished         Kind = "device_vanished"
 	FindingStuck            Kind = "stuck"
 	FindingUnusable         Kind = "device_unusable"
 	FindingRunAborted       Kind = "run_aborted"
@@ -78,6 +84,7 @@ const (
 	FindingIsolated         Kind = "interrupts_isolated"
 	FindingIncomplete       Kind = "inventory_incomplete"
 	FindingUnreadable       Kind = "hardware_unreadable"
+	FindingUnexpected       Kind = "unexpected"
 	FindingRefused          Kind = "counters_refused"
 	FindingNetnsBlind       Kind = "netns_blind"
 	FindingPIDsInvisible    Kind = "pids_invisible"
@@ -114,7 +121,7 @@ type Harm string
 
 // The harms. A less harmful finding is never more severe.
 const (
-	HarmOutage      Harm = "outage"      // The device is unusable: gone, without an active port, hung, or out of objects.
+	HarmOutage      Harm = "outage"      // The device is unusable: gone, hung, out of objects, or missing where it is expected; or no port of the host is active.
 	HarmFailure     Harm = "failure"     // Some uses of the device fail.
 	HarmDegradation Harm = "degradation" // It works, but slower, with fewer ports, or near a limit.
 	HarmQuirk       Harm = "quirk"       // It breaks a promise, which harms only programs that rely on it.

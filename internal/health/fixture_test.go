@@ -2,9 +2,12 @@ package health_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/health/expect"
 	"rdma_exporter/internal/state"
 )
 
@@ -241,4 +244,20 @@ func hostile() *state.DeviceState {
 		s.Hardware.Latest.Interrupts = append(s.Hardware.Latest.Interrupts, state.Interrupt{Vector: -n, Effective: "7", Isolated: true, CPUs: name})
 	}
 	return s
+}
+
+// unexpected returns findings of every case about what is expected.
+func unexpected() (all []health.Finding) {
+	c := once()
+	c.Memlock = new(int64(64 << 10))
+	c.Expect = expect.Rules{
+		{Devices: new(2), ActivePorts: new(2), Rate: "800Gb/s", MTU: new(4096), RoCEv2IPv4: new(true), Memlock: "unlimited", Firmware: "28.*", Driver: "24.10.*"},
+		{Device: "rxe0", ActivePorts: new(3)},
+	}
+	s := adapter(func(h *state.HardwareState) { h.Latest.Ports[0].RoCEv2IPv4 = nil })
+	s.Last.Info.Ports = []state.Port{{Number: 1, State: "active", ActiveMTU: 1024}, {Number: 2, State: "down"}}
+	s.Info.Firmware = "22.1"
+	s.Resources = &state.Resources{Inventory: &state.Inventory{Owners: []state.Owner{pinning(7, 1, 1, 4096)}}}
+	h := health.New(c, health.History{}).Evaluate(&state.Snapshot{Devices: []state.DeviceState{*s}})
+	return append(slices.Clone(h.Findings), h.Devices[0].Findings...)
 }

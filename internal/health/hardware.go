@@ -141,7 +141,7 @@ func (a *assessor) slowPort(of string, p *state.HardwarePort) {
 	if p.Width > 0 {
 		message += ", on " + text.Plural(p.Width, "lane")
 	}
-	a.add(observation{kind: FindingSlowPort, subject: of, message: message + ".", size: p.MaxRate - p.Rate})
+	a.add(observation{kind: FindingSlowPort, subject: of, message: message + ".", size: p.MaxRate - p.Rate, root: a.differs("rate")})
 }
 
 func giga(n float64) string { return strconv.FormatFloat(n/1e9, 'g', 4, 64) }
@@ -154,7 +154,7 @@ func (a *assessor) unaddressed(of string, p *state.HardwarePort) {
 		return
 	}
 	a.add(observation{
-		kind: FindingUnaddressed, subject: of,
+		kind: FindingUnaddressed, subject: of, root: a.differs("roce_v2_ipv4"),
 		message: fmt.Sprintf("None of the %s of %s (network device %s) is RoCE v2 with IPv4.", text.Plural(len(p.GIDs), "GID"), of, word(p.Netdev)),
 	})
 }

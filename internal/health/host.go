@@ -21,9 +21,11 @@ type Host struct {
 	Problem *Problem `json:"problem,omitempty"`
 	// Devices are the devices of the snapshot, the worst first, and then by name.
 	Devices []*Device `json:"devices"`
-	// Findings are those of the host itself: what the exporter's network namespace hides, and acceptances that match
-	// nothing any longer. They do not change its health.
+	// Findings are those of the host itself: what is not as expected, what the exporter's network namespace hides, and
+	// acceptances that match nothing any longer. Only the first change its health.
 	Findings []Finding `json:"findings,omitempty"`
+	// ExpectedDevices is how many devices the configuration expects. Nil if it does not say.
+	ExpectedDevices *int `json:"expected_devices,omitempty"`
 	// Issues group the findings of all devices, the worst first.
 	Issues []Issue `json:"issues"`
 	// DocsURL is prepended to the paths of documents. Empty if it is not known where they are.
@@ -68,18 +70,28 @@ func (h *Host) At(now time.Time) Health {
 	if h.Problem != nil {
 		worst = h.Problem.Health
 	}
-	for _, d := range h.Devices {
-		if health, _ := d.At(now); slices.Index(Healths(), health) > slices.Index(Healths(), worst) {
-			worst = health
+	worsen := func(to Health) {
+		if slices.Index(Healths(), to) > slices.Index(Healths(), worst) {
+			worst = to
 		}
+	}
+	for i := range h.Findings {
+		if f := &h.Findings[i]; f.Counts() {
+			worsen(Health(f.Severity))
+		}
+	}
+	for _, d := range h.Devices {
+		health, _ := d.At(now)
+		worsen(health)
 	}
 	return worst
 }
 
-// Fails reports whether a device is at least as bad as a severity. A device whose health is unknown counts as a
-// warning. The host also fails if too few ports are active, or if a device was not probed, in time or at all.
+// Fails reports whether the host or a device is at least as bad as a severity. A device whose health is unknown counts
+// as a warning. The host also fails if a device was not probed, in time or at all.
 func (h *Host) Fails(least Severity, now time.Time) bool {
-	if h.Problem != nil && (h.Problem.Kind == ProblemPorts || h.Problem.Kind == ProblemStart) {
+	if h.Problem != nil && h.Problem.Kind == ProblemStart ||
+		slices.ContainsFunc(h.Findings, func(f Finding) bool { return f.Counts() && bySeverity(f.Severity, least) <= 0 }) {
 		return true
 	}
 	for _, d := range h.Devices {
@@ -123,6 +135,8 @@ func (d *Device) At(now time.Time) (health Health, headline string) {
 	switch {
 	case health != "":
 		return health, headline
+	case !d.State.Vanished.IsZero(): // That is accepted.
+		return OK, "The device is gone." + d.accepted()
 	case !d.State.Present:
 		return Unknown, "The device is gone."
 	case d.State.OutOfTime != nil:
@@ -192,11 +206,16 @@ func headlineOf(message string) string {
 	return message[:end[0]+1]
 }
 
-func (d *Device) gaps(now time.Time) (gaps string) {
-	accepted := slices.DeleteFunc(slices.Clone(d.Findings), func(f Finding) bool { return f.Accepted == nil })
-	if len(accepted) > 0 {
-		gaps += " Accepted: " + text.Plural(len(accepted), "finding") + "."
+func (d *Device) accepted() string {
+	n := len(slices.DeleteFunc(slices.Clone(d.Findings), func(f Finding) bool { return f.Accepted == nil }))
+	if n == 0 {
+		return ""
 	}
+	return " Accepted: " + text.Plural(n, "finding") + "."
+}
+
+func (d *Device) gaps(now time.Time) (gaps string) {
+	gaps = d.accepted()
 	var skipped, old []string
 	for _, p := range d.State.Probes() {
 		if p.Status == state.StatusSkipped {
@@ -309,11 +328,15 @@ const (
 	ProblemDiscovery ProblemKind = "discovery_failed"
 	ProblemNoDevices ProblemKind = "no_devices"
 	ProblemStart     ProblemKind = "cannot_start_children"
-	// ProblemPorts means that fewer ports are active than --expect-active-ports.
-	ProblemPorts ProblemKind = "too_few_active_ports"
 )
 
-func problemOf(s *state.Snapshot, c *Config) *Problem {
+const findDevices = "See what the host has: `ls /sys/class/infiniband` and `rdma link`. " +
+	"If a device is not listed, check that the adapter is there (`lspci`) and its driver loaded: `modprobe mlx5_ib`, or irdma, bnxt_re, efa and so on; `dmesg` says why the driver did not take the adapter. " +
+	"If the host has devices and the exporter runs in a container, mount /sys and /dev/infiniband of the host. " +
+	"If `rdma system show` says `netns exclusive`, move the device into the exporter's network namespace: `rdma dev set DEVICE netns NAME`. " +
+	"`--device.include` and `--device.exclude` may exclude devices. "
+
+func problemOf(s *state.Snapshot) *Problem {
 	switch {
 	case s == nil:
 		return &Problem{
@@ -337,7 +360,7 @@ func problemOf(s *state.Snapshot, c *Config) *Problem {
 				"For `no such file or directory`, mount /proc. Until then the devices show their old state.",
 		}
 	case len(s.Devices) > 0:
-		return problemPorts(s, c.ActivePorts)
+		return nil
 	case s.Simulated():
 		return &Problem{
 			Kind: ProblemNoDevices, Health: Warning, Remedy: RemedyDriver,
@@ -348,26 +371,18 @@ func problemOf(s *state.Snapshot, c *Config) *Problem {
 		return &Problem{
 			Kind: ProblemNoDevices, Health: Warning, Remedy: RemedyDriver,
 			Message: "No RDMA device was found.",
-			Action: "See what the host has: `ls /sys/class/infiniband` and `rdma link`. " +
-				"If nothing is listed, check that the adapter is there (`lspci`) and its driver loaded: `modprobe mlx5_ib`, or irdma, bnxt_re, efa and so on; `dmesg` says why the driver did not take the adapter. " +
-				"If the host has devices and the exporter runs in a container, mount /sys and /dev/infiniband of the host. " +
-				"If `rdma system show` says `netns exclusive`, move the device into the exporter's network namespace: `rdma dev set DEVICE netns NAME`. " +
-				"`--device.include` and `--device.exclude` may exclude all of them. " +
-				"To try the exporter without a device: `--provider=simulated`.",
+			Action:  findDevices + "To try the exporter without a device: `--provider=simulated`.",
 		}
 	}
 }
 
-func portsOf(s *state.Snapshot) (all, active int) {
-	for _, d := range s.Devices {
-		for _, p := range lastPorts(&d) {
-			all++
-			if isActive(p) {
-				active++
-			}
-		}
+// unplugged reports whether the host has ports, and none of them is active.
+func unplugged(s *state.Snapshot) bool {
+	var all []state.Port
+	for i := range s.Devices {
+		all = append(all, lastPorts(&s.Devices[i])...)
 	}
-	return all, active
+	return len(all) > 0 && !slices.ContainsFunc(all, isActive)
 }
 
 func lastPorts(d *state.DeviceState) []state.Port {
@@ -375,32 +390,4 @@ func lastPorts(d *state.DeviceState) []state.Port {
 		return nil
 	}
 	return d.Last.Info.Ports
-}
-
-func problemPorts(s *state.Snapshot, expected int) *Problem {
-	all, active := portsOf(s)
-	if active >= expected {
-		return nil
-	}
-	var without []string
-	for _, d := range s.Devices {
-		ports := lastPorts(&d)
-		if len(ports) == 0 {
-			without = append(without, fmt.Sprintf("the ports of %s are not known", word(d.Name)))
-		}
-		for _, p := range ports {
-			if !isActive(p) {
-				without = append(without, fmt.Sprintf("%s port %d is %s", word(d.Name), p.Number, word(p.State)))
-			}
-		}
-	}
-	message := fmt.Sprintf("%s expected, %d active of %s on %s", text.Plural(expected, "active port"),
-		active, text.Plural(all, "port"), text.Plural(len(s.Devices), "device"))
-	if len(without) > 0 {
-		message += ": " + text.Join(without, ", ", 32)
-	}
-	return &Problem{
-		Kind: ProblemPorts, Health: Critical, Remedy: RemedyNetwork, Message: message + ".",
-		Action: "Check `rdma link show`, and the cable, module and switch of the ports that are not active; `ls /sys/class/infiniband` and `dmesg` if a device is missing. If the host should have fewer, lower `--expect-active-ports`.",
-	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"rdma_exporter/internal/api/apitest"
 	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/health/expect"
 	"rdma_exporter/internal/state"
 )
 
@@ -189,9 +190,10 @@ func TestEvaluateOnce(t *testing.T) {
 func TestVanished(t *testing.T) {
 	once := health.Default()
 	once.Once = true
-	here, gone := state.DeviceState{Name: "a", Present: true}, state.DeviceState{Name: "b"}
-	hung := state.DeviceState{Name: "c", Stuck: &state.Stuck{PID: 7}}
-	h := health.New(once, health.History{}).Evaluate(&state.Snapshot{Devices: []state.DeviceState{here, gone, hung}})
+	here, gone := state.DeviceState{Name: "a", Present: true}, state.DeviceState{Name: "b", Vanished: taken()}
+	hung := state.DeviceState{Name: "c", Vanished: taken(), Stuck: &state.Stuck{PID: 7}}
+	transient := state.DeviceState{Name: "d"}
+	h := health.New(once, health.History{}).Evaluate(&state.Snapshot{Devices: []state.DeviceState{here, gone, hung, transient}})
 	var got []string
 	for _, d := range h.Devices {
 		kinds := d.State.Name
@@ -200,15 +202,22 @@ func TestVanished(t *testing.T) {
 		}
 		got = append(got, kinds)
 	}
-	if want := []string{"b device_unusable", "c stuck device_unusable", "a"}; !reflect.DeepEqual(got, want) {
+	if want := []string{"b device_vanished", "c device_vanished stuck", "a", "d"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if is, headline := h.Devices[0].At(apitest.Now()); is != health.Critical || !strings.Contains(headline, "gone when it ended") {
-		t.Errorf("%s: %s", is, headline)
+	is := func(e *health.Evaluator, d state.DeviceState, wantHost health.Health, want string) {
+		t.Helper()
+		h := e.Evaluate(&state.Snapshot{Ready: true, Devices: []state.DeviceState{d}})
+		if got, headline := h.Devices[0].At(apitest.Now()); got != wantHost || h.At(apitest.Now()) != wantHost || headline != want {
+			t.Errorf("%s: %s: %s", h.At(apitest.Now()), got, headline)
+		}
 	}
-	if found := newEvaluator().Evaluate(&state.Snapshot{Devices: []state.DeviceState{gone}}).Devices[0].Findings; found != nil {
-		t.Errorf("found %+v", found)
-	}
+	const since = "The device was there until 2026-03-01 12:00:00 UTC, and is gone."
+	is(health.New(once, health.History{}), gone, health.Critical, since)
+	is(newEvaluator(), gone, health.Critical, since)
+	is(newEvaluator(), transient, health.Unknown, "The device is gone.")
+	once.Accept = []health.Accept{{Finding: health.FindingVanished, Device: "b", Reason: "sold"}}
+	is(health.New(once, health.History{}), gone, health.OK, "The device is gone. Accepted: 1 finding.")
 }
 
 func TestFails(t *testing.T) {
@@ -404,16 +413,16 @@ func TestPastPortsAreBounded(t *testing.T) {
 
 // TestActivePorts verifies what an audit reports without a history, and with an expected number of active ports.
 func TestActivePorts(t *testing.T) {
-	gone := withPorts("gone", "active")
-	gone.Present = false
 	blind := state.DeviceState{Name: "c", Present: true, Last: &state.Run{Outcome: state.OutcomeFailed}}
+	gone := state.DeviceState{Name: "d", Vanished: taken()}
 	for _, tc := range []struct {
 		name     string
 		expect   int
 		devices  []state.DeviceState
 		warning  bool
 		critical bool
-		problem  string
+		// found are the findings of kind unexpected, of the host first.
+		found string
 	}{
 		{"all active", 0, []state.DeviceState{withPorts("a", "active"), withPorts("b", "active_defer")}, false, false, ""},
 		{"one device without", 0, []state.DeviceState{withPorts("a", "active"), withPorts("b", "down")}, true, false, ""},
@@ -421,29 +430,38 @@ func TestActivePorts(t *testing.T) {
 		{"none active", 0, []state.DeviceState{withPorts("a", "down"), withPorts("b", "init")}, true, true, ""},
 		{"none known", 0, []state.DeviceState{withPorts("a")}, false, false, ""},
 		{"as many as expected", 2, []state.DeviceState{withPorts("a", "active"), withPorts("b", "active", "down")}, false, false, ""},
-		{"fewer than expected", 3, []state.DeviceState{withPorts("a", "active"), withPorts("b", "active", "down")}, true, true, "3 active ports expected, 2 active of 3 ports on 2 devices: b port 2 is down."},
-		{"a device that is missing", 2, []state.DeviceState{withPorts("a", "active")}, true, true, "2 active ports expected, 1 active of 1 port on 1 device."},
-		{"one unknown device", 1, []state.DeviceState{blind, gone}, true, true, "1 active port expected, 0 active of 0 ports on 2 devices: the ports of c are not known, the ports of gone are not known."},
+		{"all expected", 3, []state.DeviceState{withPorts("a", "active"), withPorts("b", "active", "down")}, true, true, "b: `active_ports: 3` is expected, but 2 of 3 ports are active, port 2 is down."},
+		{"one of several, which are not all cabled", 2, []state.DeviceState{withPorts("a", "active", "down"), withPorts("b", "down", "init")}, true, true, "b: `active_ports: 2` is expected, but 1 of 4 ports are active, port 1 is down, port 2 is init."},
+		{"it is not known which", 3, []state.DeviceState{withPorts("a", "active", "down"), withPorts("b", "active", "down")}, true, true, ": `active_ports: 3` is expected, but 2 of 4 ports are active, a port 2 is down, b port 2 is down."},
+		{"a device that is missing", 2, []state.DeviceState{withPorts("a", "active")}, true, true, ": `active_ports: 2` is expected, but 1 of 1 port is active."},
+		{"no device", 2, nil, true, true, ": `active_ports: 2` is expected, but 0 of 0 ports are active."},
+		{"a device that vanished", 2, []state.DeviceState{withPorts("a", "active"), gone}, true, true, ""},
+		{"one unknown device", 1, []state.DeviceState{blind}, true, true, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := once()
-			c.ActivePorts = tc.expect
+			c.Expect = expect.Rules{{Device: ".*", ActivePorts: &tc.expect}}
 			h := health.New(c, health.History{}).Evaluate(snapshot(tc.devices...))
 			if got := h.Fails(health.SeverityWarning, apitest.Now()); got != tc.warning {
 				t.Errorf("from warning on: %v", got)
 			}
-			if got := h.Fails(health.SeverityCritical, apitest.Now()); got != tc.critical {
-				t.Errorf("from critical on: %v", got)
+			if got := h.Fails(health.SeverityCritical, apitest.Now()); got != tc.critical || (h.At(apitest.Now()) == health.Critical) != tc.critical {
+				t.Errorf("from critical on: %v, health %s", got, h.At(apitest.Now()))
 			}
-			problem := ""
-			if h.Problem != nil {
-				problem = h.Problem.Message
-				if h.Problem.Kind != health.ProblemPorts || h.At(apitest.Now()) != health.Critical {
-					t.Errorf("the problem is %+v", h.Problem)
+			var found []string
+			add := func(device string, all []health.Finding) {
+				for _, f := range all {
+					if f.Kind == health.FindingUnexpected && f.Severity == health.SeverityCritical {
+						found = append(found, device+": "+f.Message)
+					}
 				}
 			}
-			if problem != tc.problem {
-				t.Errorf("got the problem %q, want %q", problem, tc.problem)
+			add("", h.Findings)
+			for _, d := range h.Devices {
+				add(d.State.Name, d.Findings)
+			}
+			if got := strings.Join(found, " "); got != tc.found {
+				t.Errorf("got %q, want %q", got, tc.found)
 			}
 		})
 	}

@@ -202,6 +202,9 @@ func verdict(s *api.Status, end End) string {
 	if s.Problem != nil {
 		words += fmt.Sprintf("; %s", s.Problem.Kind)
 	}
+	if len(s.Unexpected()) > 0 {
+		words += "; the host is not as expected"
+	}
 	late := 0
 	for i := range s.Devices {
 		if s.Devices[i].OutOfTime != nil {

@@ -70,7 +70,7 @@ func more() map[string][]string {
 			"1 size reported differently when queried; 1 size reduced to a limit",
 		},
 		"accepted": {
-			"<details><summary>2 findings about the exporter&#39;s setup</summary>", "<code>acceptance_unused</code> leaked on mlx4_.*</p>",
+			"<details><summary>2 findings about the host</summary>", "<code>acceptance_unused</code> leaked on mlx4_.*</p>",
 			`<details class="accepted"><summary>1 finding is accepted</summary>`, "<b>Why, until 2026-04-30:</b> &lt;b&gt;fixed&lt;/b&gt; in firmware 29, due in April</p>",
 			`notify_any <span class="since">for <time datetime="2026-03-01T09:00:00Z" title="2026-03-01 09:00:00 UTC">3 h</time></span></p>`,
 			"</span> 1 violated, 1 more accepted</span>",

@@ -136,6 +136,8 @@ func verdictOf(s *api.Status, troubled, unknown int) string {
 	switch {
 	case s.Problem != nil && troubled == 0:
 		return s.Problem.Message
+	case len(s.Unexpected()) > 0 && troubled == 0:
+		return "The host is not as expected"
 	case s.Health == health.OK:
 		return "All is well. No action needed"
 	case s.Health == health.Unknown:

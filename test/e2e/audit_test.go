@@ -100,6 +100,20 @@ func (a *auditing) children(t testing.TB, n int) {
 // alone is a profile with one device.
 func alone(device string) string { return "devices:\n  - {name: " + device + "}\n" }
 
+// rails is a profile with so many devices. The port of the last one is different.
+func rails(devices int, last string) string {
+	var b strings.Builder
+	b.WriteString("devices:\n")
+	for n := range devices {
+		is := "state: active"
+		if n == devices-1 {
+			is = last
+		}
+		fmt.Fprintf(&b, "  - {name: rail%d, like: sim_siw0, ports: [{number: 1, %s, link_layer: Ethernet, active_mtu: 1024, pkeys: 1}]}\n", n, is)
+	}
+	return b.String()
+}
+
 const (
 	healthyDevice = "sim0, like: sim_siw0"
 	// hangingDevice hangs in the verb that it is mostly used with.
@@ -124,12 +138,22 @@ func TestAuditStatus(t *testing.T) {
 			"fewer active ports than expected", alone(healthyDevice),
 			[]string{"--expect-active-ports=2"},
 			1, 1,
-			[]string{": CRITICAL\n", "CRITICAL  2 active ports expected, 1 active of 1 port on 1 device.", "too_few_active_ports; exit status 1"},
+			[]string{": CRITICAL\n", "CRITICAL  active_ports (unexpected)", "`active_ports: 2` is expected, but 1 of 1 port is active.", "the host is not as expected; exit status 1"},
 		},
 		{
 			"little memory may be locked", alone("sim0, like: sim_siw0, registration: {memlock_bytes: 65536}"), nil, 1, 0,
 			[]string{": WARNING\n", "WARNING   sim0: memory (memlock_refused)", "mr failed", "the exporter's processes", "ulimit -l"},
 		},
+		{"a dead rail", rails(2, "state: down"), nil, 1, 0, []string{": WARNING\n", "WARNING   rail1: port 1 (port_down)"}},
+		{"a dead rail of eight that are expected", rails(8, "state: down"), []string{"--config.file=EXPECT"}, 1, 1, []string{
+			": CRITICAL\n", "CRITICAL  rail7: active_ports (unexpected)", "`active_ports: 8` is expected, but 7 of 8 ports are active, port 1 is", "Same root cause: port 1 (port_down).",
+		}},
+		{"a dead rail that is accepted", rails(2, "state: down"), []string{"--config.file=BOTH", "--accept=unexpected/active_ports"}, 0, 0, []string{": OK\n"}},
+		{"both rails as expected", rails(2, "state: active"), []string{"--config.file=BOTH"}, 0, 0, []string{": OK\n"}},
+		{"a rail with a lower MTU", rails(1, "state: active"), []string{"--config.file=MTU", "--brief"}, 1, 0, []string{"rail0  warning", "`mtu: 4096` is expected of rail0, but port 1 has 1024.", "\nVerdict: WARNING"}},
+		{"no device, though eight are expected", "devices: []\n", []string{"--config.file=EXPECT"}, 1, 1, []string{
+			": CRITICAL\n", "CRITICAL  devices (unexpected)", "`devices: 8` is expected, but there are 0.", "the host is not as expected; exit status 1",
+		}},
 		{"no time", alone("sim0, like: sim_siw0, faults: [{verb: ibv_create_qp, delay: 20s}]"), []string{"--within=2s"}, 1, 1, []string{": UNKNOWN\n", "Not audited in time: the probes, the contracts", "1 device not fully audited within 2s; exit status "}},
 		{"in brief", alone(healthyDevice), []string{"--brief"}, 0, 0, []string{"sim0  ok  port active, 18 contracts kept", "\nVerdict: OK, 1 device: 1 ok; exit status 0 (--fail-on="}},
 		{
@@ -175,7 +199,13 @@ func TestAuditStatus(t *testing.T) {
 				t.Parallel()
 				args := quickly("--fail-on=" + failOn)
 				for _, arg := range c.args {
-					args = append(args, strings.ReplaceAll(arg, "FILE", running.File(t, "config.yaml", "probe: {destroy_timeout: 100ms}\n")))
+					for name, text := range map[string]string{
+						"FILE": "probe: {destroy_timeout: 100ms}\n", "EXPECT": "expect: {devices: 8, active_ports: 8}\n", "BOTH": "expect: {devices: 2, active_ports: 2}\n",
+						"MTU": "expect: [{device: rail0, mtu: 4096}]\n",
+					} {
+						arg = strings.ReplaceAll(arg, name, running.File(t, "config.yaml", text))
+					}
+					args = append(args, arg)
 				}
 				r := newAudit(t, c.profile, nil, args...).run(t)
 				if r.status != want || r.stderr != "" {
@@ -243,6 +273,13 @@ func TestAuditRefused(t *testing.T) {
 		{"no time at all", "", []string{"--within=10ms"}, false, []string{"--within is 10ms: use a duration from 1s"}},
 		{"brief JSON", "", []string{"--brief", "--format=json"}, false, []string{"--brief is for --format=text"}},
 		{"fewer ports than none", "", []string{"--expect-active-ports=-1"}, false, []string{"--expect-active-ports is -1: use a number from 0"}},
+		{"expectations that are wrong", "", []string{"--config.file=WRONG"}, false, []string{"--config.file", "expect.rate is \"fast\": use a rate such as 400Gb/s or 200G"}},
+		{"a report and an expectation", "", []string{"--write-expect=-", "--brief"}, false, []string{"--write-expect writes no report: leave out --output, --brief and --format"}},
+		{"expectation a pipe", "", []string{"--write-expect=" + fifo}, false, []string{"--write-expect", "not a regular file"}},
+		{"expectation in another file", "", []string{"--write-expect=WRONG"}, false, []string{"--write-expect", "has more than the key expect"}},
+		{"expectation of a port that is down", rails(2, "state: down"), []string{"--write-expect=-"}, false, []string{`"rail1" is not in order: 0 of 1 port active: port 1 is down`, `--accept=port_down/"port 1"`}},
+		{"expectation of a device that fails", alone(hangingDevice), []string{"--probe.timeout=5s", "--contract.timeout=5s", "--write-expect=-"}, false, []string{`"sim0" is not in order: The last run of the probes`}},
+		{"expectation of nothing", "devices: []\n", []string{"--write-expect=-"}, false, []string{"--write-expect: No simulated device was found."}},
 		{"accept", "", []string{"--accept=contract/notify_any"}, false, []string{"--accept", `"contract"`, "docs/reference/findings.md"}},
 		{"expression", "", []string{"--device=("}, false, []string{"--device", "missing closing"}},
 		{"flag of serve", "", []string{"--web.listen-address=:1"}, false, []string{"--web.listen-address"}},
@@ -259,6 +296,9 @@ func TestAuditRefused(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
+			for i, arg := range c.args {
+				c.args[i] = strings.ReplaceAll(arg, "WRONG", running.File(t, "wrong.yaml", "expect: {rate: fast}\nprobe: {}\n"))
+			}
 			r := newAudit(t, c.profile, nil, c.args...).run(t)
 			if r.status != 2 || !strings.HasPrefix(r.stderr, programName+": error: ") {
 				t.Errorf("status %d, standard error %q", r.status, r.stderr)
@@ -652,5 +692,31 @@ func TestAuditHostileNames(t *testing.T) {
 	r := newAudit(t, "", nil, "--path.sysfs="+sysfs, "--device=other").run(t)
 	if r.status != 2 || strings.ContainsFunc(strings.TrimSuffix(r.stderr, "\n"), func(r rune) bool { return !unicode.IsPrint(r) }) {
 		t.Errorf("status %d, standard error %q", r.status, r.stderr)
+	}
+}
+
+// TestWriteExpect verifies that a host is as was learnt of it, and that a later loss is critical.
+func TestWriteExpect(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "expect.yaml")
+	for range 2 { // The second one replaces the first.
+		r := newAudit(t, rails(2, "state: active"), nil, "--write-expect="+file).run(t)
+		if r.status != 0 || r.stdout != "" || r.stderr != "" {
+			t.Fatalf("%+v", r)
+		}
+	}
+	b, err := os.ReadFile(file)
+	running.Check(t, err)
+	if want := "expect:\n  - devices: 2\n    active_ports: 2\n    rate: 100Gb/s\n    mtu: 1024\n"; string(b) != want {
+		t.Errorf("got\n%s\nwant\n%s", b, want)
+	}
+	for last, want := range map[string]int{"state: active": 0, "state: down": 1} {
+		if r := newAudit(t, rails(2, last), nil, "--fail-on=critical", "--config.file="+file).run(t); r.status != want {
+			t.Errorf("%s: status %d\n%s", last, r.status, r.stdout)
+		}
+	}
+	r := newAudit(t, rails(2, "state: down"), nil, "--accept=port_down/port 1", "--write-expect=-").run(t)
+	if r.status != 0 || !strings.HasPrefix(r.stdout, "expect:\n  - device: rail0\n") || !strings.Contains(r.stdout, "- device: rail1\n    devices: 1\n    active_ports: 0\n") {
+		t.Errorf("%+v", r)
 	}
 }

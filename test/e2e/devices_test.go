@@ -126,10 +126,24 @@ func TestDevicesComeAndGo(t *testing.T) {
 
 	vanish("fake0")
 	running.Eventually(t, "no device is left", func() bool { return e.scrape(t).sum("rdma_devices") == 0 })
-	running.Eventually(t, "no series of a device is left", func() bool { return !strings.Contains(e.text(t), `device="`) })
+	running.Eventually(t, "no series of a device is left but that it vanished", func() bool {
+		left := 0
+		for line := range strings.Lines(e.text(t)) {
+			if strings.Contains(line, `device="`) && !strings.HasPrefix(line, "rdma_finding") {
+				left++
+			}
+		}
+		return left == 0
+	})
+	e.scrape(t).want(t, 1, "rdma_findings", "device", "fake0", "severity", "critical", "accepted", "false")
 
+	_, page = e.get(t, "/")
+	if strings.Contains(page, "All is well") || !strings.Contains(page, "device_vanished") && !strings.Contains(page, "and is gone") {
+		t.Errorf("the page does not say that the devices vanished:\n%s", page)
+	}
 	appear("fake0")
 	running.Eventually(t, "fake0 is probed again", func() bool { return failed("fake0") >= 1 })
+	e.scrape(t).absent(t, "rdma_finding_info", "device", "fake0", "finding", "device_vanished")
 	e.scrape(t).want(t, 1, "rdma_devices")
 }
 
