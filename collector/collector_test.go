@@ -210,7 +210,9 @@ func scenes() map[string]scene {
 		Identity: state.Adapter{PCI: "0000:3b:00.0"}, Ports: []state.HardwarePort{hidden},
 	}}
 	accepted.accept = []health.Accept{{Finding: health.FindingPortDown, Subject: "port 2"}, {Finding: health.FindingPortDown, Subject: "port 4"}}
-	accepted.self = &collector.Exporter{ConfigLoaded: started(), StateWritable: new(true), LogLinesDropped: 3, WebConfigInForce: new(false)}
+	accepted.self = &collector.Exporter{
+		ConfigLoaded: started(), Booted: started().Add(-time.Hour), MaintenanceUntil: started().Add(time.Hour), StateWritable: new(true), LogLinesDropped: 3, WebConfigInForce: new(false),
+	}
 	lean := kept
 	lean.Resources = resourcesOf(inventoryRun("sim0"), inventory(2))
 

@@ -15,6 +15,10 @@ type Exporter struct {
 	// StateWritable is true if the last write of the saved state succeeded. Nil means that
 	// nothing was written.
 	StateWritable *bool
+	// Booted is when the host booted. Zero means unknown.
+	Booted time.Time
+	// MaintenanceUntil is when the maintenance of the host ends. Zero means that there is none.
+	MaintenanceUntil time.Time
 	// LogLinesDropped is the number of lost log lines.
 	LogLinesDropped uint64
 	// WebConfigInForce is true if the last load of the web configuration succeeded. Nil means
@@ -32,6 +36,10 @@ func declareExporter(t *table) {
 		"Whether the last listing of devices succeeded.")
 	t.gauge("rdma_exporter_child_start_success", "1 or 0",
 		"Whether the last child process could be started. Without children, nothing is probed.")
+	t.gauge("rdma_exporter_boot_time_seconds", "seconds since 1970",
+		"When the host booted, from /proc/stat; absent if that cannot be read.")
+	t.gauge("rdma_exporter_maintenance_until_timestamp_seconds", "seconds since 1970",
+		"Until when the host is under maintenance, by --maintenance.file; 0 if it is not, or no longer.")
 	t.gauge("rdma_exporter_config_last_reload_successful", "1 or 0",
 		"Whether the last load of the configuration file succeeded. If not, the previous version stays in force.")
 	t.gauge("rdma_exporter_config_last_reload_success_timestamp_seconds", "seconds since 1970",
@@ -74,6 +82,8 @@ func addExporter(b *builder, h *health.Host) {
 }
 
 func addSelf(b *builder, e Exporter) {
+	b.timestamp("rdma_exporter_boot_time_seconds", e.Booted)
+	b.gauge("rdma_exporter_maintenance_until_timestamp_seconds", float64(max(e.MaintenanceUntil.Unix(), 0)))
 	b.boolGauge("rdma_exporter_config_last_reload_successful", e.ConfigOK)
 	b.timestamp("rdma_exporter_config_last_reload_success_timestamp_seconds", e.ConfigLoaded)
 	if e.StateWritable != nil {

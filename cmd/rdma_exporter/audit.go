@@ -175,13 +175,22 @@ func audited(ctx context.Context, o *options, began time.Time, std stdio) (statu
 	host := evaluator.Evaluate(snapshot)
 	name, _ := os.Hostname() // Without a name, the report has none.
 	now := time.Now()
-	found := api.New(host, api.Options{Now: now, Version: version.Version, Host: name})
 	if o.writeExpect != "" {
 		if err := learn(o, host, std); err != nil {
 			return exitNoAudit, err
 		}
 		return exitOK, nil
 	}
+	bounded, cancel := context.WithTimeoutCause(ctx, fileTime, errStalls)
+	defer cancel()
+	times, err := unlessDone(bounded, func() (hostTimes, error) {
+		h := o.readHost()
+		return h, h.err
+	})
+	if err != nil {
+		complain(std, fmt.Errorf("--maintenance.file: %w", err))
+	}
+	found := api.New(host, api.Options{Now: now, Version: version.Version, Host: name, Maintenance: times.maintenance})
 	if o.quick {
 		found.NotChecked = notQuick()
 	}

@@ -64,6 +64,7 @@ type options struct {
 	collectors       switches
 	configFile       string
 	stateDir         string
+	maintenanceFile  string
 	provider         string
 	simulatedProfile string
 	include, exclude *regexp.Regexp
@@ -215,6 +216,8 @@ func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
 		PlaceHolder("FILE").StringVar(&o.configFile)
 	app.Flag("state.dir", stateDirHelp).Envar("STATE_DIRECTORY").PlaceHolder("DIR").StringVar(&o.stateDir)
 
+	app.Flag("maintenance.file", "File with the time until which this host is under maintenance, such as 2026-01-31T12:00:00Z, and after a space the reason. It is read every 5s; without it there is none.").
+		PlaceHolder("FILE").StringVar(&o.maintenanceFile)
 	if !once {
 		app.Flag("device.include", "Probe only the devices whose whole name matches this regular expression.").
 			PlaceHolder("REGEX").RegexpVar(&o.include)

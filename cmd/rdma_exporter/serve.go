@@ -90,6 +90,7 @@ type exporter struct {
 	reloader  *reloader
 	// saver is nil without --state.dir.
 	saver *stateSaver
+	host  *hostWatch
 	// changed has a value if the snapshot is newer than the last evaluation by evaluate.
 	changed  chan struct{}
 	evaluate func()
@@ -113,6 +114,7 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 	findings := o.findings
 	findings.StaleAfter, findings.Now = staleAfter(&config), time.Now
 	e := &exporter{logger: logger, webFile: webFile, changed: make(chan struct{}, 1)}
+	e.host = &hostWatch{read: o.readHost, logger: logger}
 	var past health.History
 	if o.stateDir != "" {
 		e.saver, past = newStateSaver(o.stateDir, logger)
@@ -180,7 +182,7 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 		return withDevices(registry, chosen)
 	}
 	w.Status = func(now time.Time) *api.Status {
-		return api.New(evaluate(), api.Options{Now: now, Version: version.Version, Host: host})
+		return api.New(evaluate(), api.Options{Now: now, Version: version.Version, Host: host, Maintenance: e.host.times().maintenance})
 	}
 	w, err = w.Validate()
 	if err != nil {
@@ -206,6 +208,10 @@ func withDevices(own, devices prometheus.Collector) (prometheus.Gatherer, error)
 func (e *exporter) self(dropped uint64) collector.Exporter {
 	of := collector.Exporter{LogLinesDropped: dropped}
 	of.ConfigOK, of.ConfigLoaded = e.reloader.last()
+	times := e.host.times()
+	if of.Booted = times.booted; times.maintenance != nil {
+		of.MaintenanceUntil = times.maintenance.Until
+	}
 	if e.saver != nil {
 		of.StateWritable = e.saver.writable.Load()
 	}
@@ -243,7 +249,8 @@ func (e *exporter) run(ctx context.Context, reloads <-chan os.Signal) error {
 	})
 	running.Go(func() { evaluateChanges(ctx, e.changed, e.evaluate) })
 	running.Go(func() { reapOrphans(ctx) })
-	// The end waits for neither of these two, since a file system may never answer.
+	// The end waits for none of these, since a file system may never answer.
+	go e.host.run(ctx)
 	go e.reloader.onSignal(ctx, reloads)
 	saved := make(chan struct{})
 	go func() {

@@ -45,6 +45,8 @@ type Status struct {
 	Ready bool `json:"ready"`
 	// Health is the worst of the host and of all devices.
 	Health health.Health `json:"health"`
+	// Maintenance is announced work on the host; absent if there is none.
+	Maintenance *Maintenance `json:"maintenance,omitempty"`
 	// Problem is what is wrong with the host itself; absent if nothing is.
 	Problem *health.Problem `json:"problem,omitempty"`
 	// Findings are about the host itself: what is not as expected, and then what concerns the exporter's setup.
@@ -57,6 +59,22 @@ type Status struct {
 	NotChecked []string `json:"not_checked,omitempty"`
 	// Devices have the worst first.
 	Devices []Device `json:"devices"`
+}
+
+// Maintenance is announced work on the host. It changes no health.
+type Maintenance struct {
+	Until time.Time `json:"until"`
+	// Reason is empty if none was given.
+	Reason string `json:"reason,omitempty"`
+}
+
+// String returns the maintenance in a sentence.
+func (m *Maintenance) String() string {
+	s := "Under maintenance until " + text.Moment(m.Until)
+	if m.Reason != "" {
+		s += " (" + m.Reason + ")"
+	}
+	return s + "."
 }
 
 // SeverityCount counts the findings of one severity.
@@ -84,6 +102,8 @@ type Options struct {
 	Now time.Time
 	// Version is the version of the exporter. Host is the name of the host, if known.
 	Version, Host string
+	// Maintenance is that of the host. Nil means none.
+	Maintenance *Maintenance
 }
 
 // New returns the status of an evaluated host. It shares memory with the host: callers must
@@ -91,7 +111,7 @@ type Options struct {
 func New(h *health.Host, o Options) *Status {
 	s := &Status{
 		Version: Version, Generated: o.Now.UTC(), Exporter: o.Version, Host: text.Clean(o.Host), DocsURL: h.DocsURL,
-		Health: h.At(o.Now), Problem: h.Problem, Findings: h.Findings, Issues: h.Issues,
+		Health: h.At(o.Now), Maintenance: o.Maintenance, Problem: h.Problem, Findings: h.Findings, Issues: h.Issues,
 		Devices: make([]Device, 0, len(h.Devices)),
 	}
 	if s.Issues == nil {

@@ -226,7 +226,7 @@ func TestUnexplained(t *testing.T) {
 	r.add("leftovers, on a device that cannot be queried", s)
 }
 
-// What was refused to be registered is found by what refused it, with what helps there; what no program needs is not.
+// What was refused to be registered is found by what refused it, with what helps there.
 func TestRegistrations(t *testing.T) {
 	r := recording(t)
 	// refused returns a run in which this refused memory.
@@ -240,9 +240,7 @@ func TestRegistrations(t *testing.T) {
 				p.Registrations = nil
 			}
 			p.Registrations = append(p.Registrations, state.Registration{Memory: m, Bytes: 4096, Result: state.MemoryRefused, By: by, Errno: errno, Detail: f.Message})
-			if by != state.RefusedByMemlock {
-				p.Status, p.Failures = state.StatusFailed, append(p.Failures, f)
-			}
+			p.Status, p.Failures = state.StatusFailed, append(p.Failures, f)
 		}
 		s := probed(p)
 		if p.Failures == nil {
@@ -251,8 +249,13 @@ func TestRegistrations(t *testing.T) {
 		return s
 	}
 	r.add("none refused", refused("", ""))
-	r.add("what no program needs", refused(state.RefusedByMemlock, "ENOMEM", state.MemoryMany))
+	r.add("by the limit of the process, only 2 MiB", refused(state.RefusedByMemlock, "ENOMEM", state.MemoryMany))
 	r.add("by the limit of the process", refused(state.RefusedByMemlock, "ENOMEM", state.MemoryPage, state.MemoryMany))
+	mute := refused(state.RefusedByMemlock, "EPERM", state.MemoryPage)
+	mute.Last.Probes = append(mute.Last.Probes, state.Probe{Name: "notification", Skips: []state.Skip{
+		{Subject: state.Subject{Object: "message"}, Reason: state.SkipNotPermitted, Detail: "ibv_reg_mr: EPERM", Memlock: new(int64)},
+	}})
+	r.add("by the limit of the process, so that messages are empty", mute)
 	for _, by := range []state.RefusedBy{state.RefusedByCgroup, state.RefusedByHost, state.RefusedByDevice, "the weather"} {
 		r.add("by "+string(by), refused(by, "ENOMEM", state.MemoryMany))
 	}

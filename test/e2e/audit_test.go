@@ -142,7 +142,7 @@ func TestAuditStatus(t *testing.T) {
 		},
 		{
 			"little memory may be locked", alone("sim0, like: sim_siw0, registration: {memlock_bytes: 65536}"), nil, 1, 0,
-			[]string{": WARNING\n", "WARNING   sim0: memory (memlock_refused)", "mr failed", "the exporter's processes", "ulimit -l"},
+			[]string{": WARNING\n", "WARNING   sim0: memory (memlock_refused)", "failed: mr: 2MiB: ibv_reg_mr", "ulimit -l"},
 		},
 		{"a dead rail", rails(2, "state: down"), nil, 1, 0, []string{": WARNING\n", "WARNING   rail1: port 1 (port_down)"}},
 		{"a dead rail of eight that are expected", rails(8, "state: down"), []string{"--config.file=EXPECT"}, 1, 1, []string{
@@ -454,7 +454,7 @@ func TestAuditPrometheus(t *testing.T) {
 	e.judged(t, "sim_rxe0", "sim_siw0", "sim_ib0")
 	served := e.inventoried(t, "sim_rxe0", "sim_siw0", "sim_ib0")
 	// An audit has no log, reloads nothing, and has no past.
-	lasting := []string{"go_", "process_", "promhttp_", "rdma_exporter_log_", "rdma_exporter_config_", "rdma_finding_first_seen_"}
+	lasting := []string{"go_", "process_", "promhttp_", "rdma_exporter_log_", "rdma_exporter_config_", "rdma_exporter_boot_", "rdma_exporter_maintenance_", "rdma_finding_first_seen_"}
 	for name := range served {
 		own := slices.ContainsFunc(lasting, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 		if !own && m[name] == nil {

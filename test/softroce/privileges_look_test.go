@@ -237,7 +237,7 @@ func sightOf(t *testing.T, s whole.Status, contracts bool) sight {
 	}
 	d := &s.Devices[0]
 	got.probes = probesOf(t, d)
-	if got.probes == "ok" {
+	if got.probes == "ok" || slices.ContainsFunc(d.Findings, func(f health.Finding) bool { return f.Kind == health.FindingMemlockRefused }) {
 		got.messages, got.raw = "8 bytes", "permitted"
 		for _, p := range d.Last.Probes {
 			for _, skip := range p.Skips {
@@ -261,7 +261,7 @@ func sightOf(t *testing.T, s whole.Status, contracts bool) sight {
 	whoOwns(t, d, &got)
 	for _, f := range d.Findings {
 		switch f.Kind {
-		case health.FindingUnusable, health.FindingProbeFailed, health.FindingIncomplete, health.FindingPIDsInvisible, health.FindingRunAborted:
+		case health.FindingUnusable, health.FindingMemlockRefused, health.FindingProbeFailed, health.FindingIncomplete, health.FindingPIDsInvisible, health.FindingRunAborted:
 			if !slices.Contains(got.findings, string(f.Kind)) {
 				got.findings = append(got.findings, string(f.Kind))
 			}
