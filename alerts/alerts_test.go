@@ -39,31 +39,45 @@ type rule struct {
 
 // testFile is a file of tests, as promtool reads it.
 type testFile struct {
-	RuleFiles          []string `yaml:"rule_files"`
-	EvaluationInterval string   `yaml:"evaluation_interval"`
-	GroupEvalOrder     []string `yaml:"group_eval_order"`
-	Tests              []testGroup
+	RuleFiles          []string    `yaml:"rule_files"`
+	EvaluationInterval string      `yaml:"evaluation_interval"`
+	GroupEvalOrder     []string    `yaml:"group_eval_order"`
+	Tests              []testGroup `yaml:"tests"`
 }
 
 type testGroup struct {
-	Name, Interval string
-	InputSeries    []struct{ Series, Values string } `yaml:"input_series"`
-	AlertRuleTest  []struct {
-		EvalTime  string `yaml:"eval_time"`
-		Alertname string
-		ExpAlerts []struct {
-			ExpLabels      map[string]string `yaml:"exp_labels"`
-			ExpAnnotations map[string]string `yaml:"exp_annotations"`
-		} `yaml:"exp_alerts"`
-	} `yaml:"alert_rule_test"`
-	PromqlExprTest []struct {
-		Expr       string
-		EvalTime   string `yaml:"eval_time"`
-		ExpSamples []struct {
-			Labels string
-			Value  float64
-		} `yaml:"exp_samples"`
-	} `yaml:"promql_expr_test"`
+	Name           string      `yaml:"name"`
+	Interval       string      `yaml:"interval"`
+	InputSeries    []series    `yaml:"input_series"`
+	AlertRuleTest  []alertTest `yaml:"alert_rule_test,omitempty"`
+	PromqlExprTest []exprTest  `yaml:"promql_expr_test,omitempty"`
+}
+
+type series struct {
+	Series string `yaml:"series"`
+	Values string `yaml:"values"`
+}
+
+type alertTest struct {
+	EvalTime  string     `yaml:"eval_time"`
+	Alertname string     `yaml:"alertname"`
+	ExpAlerts []expAlert `yaml:"exp_alerts,omitempty"`
+}
+
+type expAlert struct {
+	ExpLabels      map[string]string `yaml:"exp_labels"`
+	ExpAnnotations map[string]string `yaml:"exp_annotations"`
+}
+
+type exprTest struct {
+	Expr       string      `yaml:"expr"`
+	EvalTime   string      `yaml:"eval_time"`
+	ExpSamples []expSample `yaml:"exp_samples,omitempty"`
+}
+
+type expSample struct {
+	Labels string  `yaml:"labels"`
+	Value  float64 `yaml:"value"`
 }
 
 // metrics returns the names of the input series.
@@ -89,6 +103,9 @@ func rules(t *testing.T, path string) []rule {
 	}
 	return all
 }
+
+// maxAlerts is the number of alerts that a person on call can know.
+const maxAlerts = 40
 
 func testFiles(t *testing.T) []string {
 	t.Helper()
@@ -121,24 +138,27 @@ func decode(t *testing.T, path string, into any) {
 
 // TestPromtool lets promtool check the rules and run their tests.
 func TestPromtool(t *testing.T) {
-	run := func(promtool, name string, args ...string) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			cmd := exec.CommandContext(t.Context(), promtool, args...)
-			// It lives for seconds: it needs no garbage collector and no second thread.
-			cmd.Env = append(os.Environ(), "GOGC=800", "GOMAXPROCS=1")
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
-			}
-		})
-	}
-	promtool := running.FindPrometheus(t, "promtool")
-	run(promtool, "rules", "check", "rules", "--lint=all", "--lint-fatal", recordingFile, alertsFile)
+	tool := running.FindPrometheus(t, "promtool")
+	promtool(t, tool, "rules", "check", "rules", "--lint=all", "--lint-fatal", recordingFile, alertsFile)
 	for _, path := range testFiles(t) {
-		run(promtool, path, "test", "rules", path)
+		promtool(t, tool, path, "test", "rules", path)
 	}
 	native := running.FindNativePrometheus(t, "promtool")
-	run(native, "native histograms", "test", "rules", "testdata/native/recording.yaml")
+	promtool(t, native, "native histograms", "test", "rules", "testdata/native/recording.yaml")
+}
+
+// promtool runs it as a test of its own.
+func promtool(t *testing.T, tool, name string, args ...string) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		cmd := exec.CommandContext(t.Context(), tool, args...)
+		// It lives for seconds: it needs no garbage collector and no second thread.
+		cmd.Env = append(os.Environ(), "GOGC=800", "GOMAXPROCS=1")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	})
 }
 
 // TestGroups verifies that the names of the groups have the exporter's prefix, and that the tests evaluate them in
@@ -193,8 +213,12 @@ func TestRecordingRules(t *testing.T) {
 
 func TestAlerts(t *testing.T) {
 	name := regexp.MustCompile(`^RDMA([A-Z]+[a-z]+)+$`)
-	dashboard := regexp.MustCompile(`^d/(rdma-fleet|rdma-device|rdma-resources)\?var-job=\{\{ \$labels\.job \| urlquery \}\}(&var-(instance|device)=\{\{ \$labels\.(instance|device) \| urlquery \}\})*$`)
+	dashboard := regexp.MustCompile(`^d/(rdma-fleet|rdma-device|rdma-resources)\?var-cluster=\{\{ \$labels\.cluster \| urlquery \}\}` +
+		`&var-job=\{\{ \$labels\.job \| urlquery \}\}(&var-instance=\{\{ \$labels\.instance \| urlquery \}\})?$`)
 	seen := make(map[string]bool)
+	if n := len(rules(t, alertsFile)); n > maxAlerts {
+		t.Errorf("%d alerts, want at most %d: merge those that ask for the same action", n, maxAlerts)
+	}
 	for _, r := range rules(t, alertsFile) {
 		if !name.MatchString(r.Alert) || seen[r.Alert] {
 			t.Errorf("the alert %q is there twice, or not named RDMA…", r.Alert)
@@ -232,7 +256,7 @@ func TestKeepFiring(t *testing.T) {
 	for _, g := range file.Groups {
 		for _, r := range g.Rules {
 			want := ""
-			if (g.Name != "rdma_exporter_itself" || r.Alert == "RDMAInventoryFailing") && r.Labels["severity"] != "info" {
+			if g.Name != "rdma_exporter_itself" && r.Labels["severity"] != "info" {
 				want = "10m"
 			}
 			if r.KeepFiringFor != want {
@@ -245,9 +269,9 @@ func TestKeepFiring(t *testing.T) {
 // TestAlertTests verifies that each alert has a test in which it fires, and one in which it has all its metrics and
 // does not fire, and that the annotations are well formed.
 func TestAlertTests(t *testing.T) {
-	expr := make(map[string]string)
+	recorded := make(map[string][]rule)
 	for _, r := range rules(t, recordingFile) {
-		expr[r.Record] = r.Expr
+		recorded[r.Record] = append(recorded[r.Record], r)
 	}
 	tests := testGroups(t)
 	for _, r := range rules(t, alertsFile) {
@@ -282,7 +306,7 @@ func TestAlertTests(t *testing.T) {
 			t.Errorf("%s: there is a test in which it fires: %t, in which it does not: %t", r.Alert, fires, silent)
 			continue
 		}
-		for _, name := range needed(t, r.Expr, expr) {
+		for _, name := range needed(t, r.Expr, recorded) {
 			if fed[name] && !near[name] {
 				t.Errorf("%s: where it does not fire there is no %s at all", r.Alert, name)
 			}
@@ -290,18 +314,38 @@ func TestAlertTests(t *testing.T) {
 	}
 }
 
-// needed returns the metrics of the exporter on which an expression depends. A recording rule may use its own past.
-func needed(t *testing.T, expression string, recorded map[string]string) []string {
+// needed returns the metrics of the exporter on which an alert depends, by way of the recorded ones. Of those that
+// collect what is found it follows the rules of the findings that the alert names.
+func needed(t *testing.T, expression string, recorded map[string][]rule) []string {
+	t.Helper()
 	var names []string
-	for _, name := range parse(t, expression).Metrics() {
-		e, ok := recorded[name]
-		if !ok {
-			names = append(names, name)
-			continue
+	seen := make(map[string]bool)
+	findings := make(map[string]bool)
+	for _, m := range regexp.MustCompile(`finding=~?"([^"]*)"`).FindAllStringSubmatch(expression, -1) {
+		for name := range strings.SplitSeq(m[1], "|") {
+			findings[name] = true
 		}
-		others := maps.Clone(recorded)
-		others[name] = ""
-		names = append(names, needed(t, e, others)...)
+	}
+	for queue := []string{expression}; len(queue) > 0; queue = queue[1:] {
+		for _, name := range parse(t, queue[0]).Metrics() {
+			switch {
+			case seen[name]:
+			case strings.Contains(name, ":rdma_finding:"):
+				for _, r := range recorded["instance_device_finding:rdma_finding:found"] {
+					if findings[r.Labels["finding"]] {
+						queue = append(queue, r.Expr)
+					}
+				}
+				findings = nil
+			case recorded[name] != nil:
+				for _, r := range recorded[name] {
+					queue = append(queue, r.Expr)
+				}
+			default:
+				names = append(names, name)
+			}
+			seen[name] = true
+		}
 	}
 	return names
 }

@@ -21,7 +21,9 @@ func parse(t *testing.T, expr string) *promql.Expression {
 func documented(t *testing.T) map[string][]string {
 	t.Helper()
 	all, _ := promql.Documented(t, "../docs/reference/metrics.md")
-	all["up"], all["process_start_time_seconds"] = []string{"job", "instance"}, []string{"job", "instance"}
+	for _, name := range []string{"up", "process_start_time_seconds"} {
+		all[name] = []string{"cluster", "job", "instance"}
+	}
 	return all
 }
 
@@ -34,6 +36,8 @@ func TestNames(t *testing.T) {
 			labels[name] = true
 		}
 	}
+	// Rules make two more: in which quarter of an hour something began, and on which rail.
+	labels["window"], labels["rail"] = true, true
 	all := append(rules(t, recordingFile), rules(t, alertsFile)...)
 	for _, r := range all {
 		if r.Record != "" {
@@ -54,7 +58,7 @@ func TestNames(t *testing.T) {
 			}
 		}
 	}
-	inText, inQuery := regexp.MustCompile(`\$labels\.([a-zA-Z_]+)`), regexp.MustCompile(`"(rdma_[a-z_]+\{[^}]*\}[^"]*)"`)
+	inText, inQuery := regexp.MustCompile(`\$labels\.([a-zA-Z_]+)`), regexp.MustCompile(`"([^"]*rdma_[a-z_:]+[a-z0-9_]*\{[^}]*\}[^"]*(?:\\"[^"]*)*)"`)
 	for _, r := range all {
 		where, e := r.Record+r.Alert, parse(t, r.Expr)
 		if len(e.Selectors) == 0 {
@@ -73,7 +77,7 @@ func TestNames(t *testing.T) {
 				}
 			}
 			for _, m := range inQuery.FindAllStringSubmatch(text, -1) {
-				selects(where, parse(t, strings.ReplaceAll(m[1], "%q", `""`)))
+				selects(where, parse(t, strings.NewReplacer("%q", `""`, `\"`, `"`).Replace(m[1])))
 			}
 		}
 	}
@@ -81,6 +85,31 @@ func TestNames(t *testing.T) {
 		for _, s := range g.InputSeries {
 			// Two more labels of targets: one that stays, and one that changes.
 			selects(g.Name, parse(t, s.Series), "rack", "pod")
+		}
+	}
+}
+
+// TestCluster verifies that whatever rules and texts match by job is matched by the label cluster first, and that the
+// rules use the word for nothing else, so that another label can take its place.
+func TestCluster(t *testing.T) {
+	lists := regexp.MustCompile(`\b(by|on|ignoring|without|group_left|group_right) \(([^)]*)\)`)
+	for _, r := range append(rules(t, recordingFile), rules(t, alertsFile)...) {
+		for _, list := range lists.FindAllStringSubmatch(r.Expr, -1) {
+			switch names := strings.Split(list[2], ", "); {
+			case list[1] == "without" || !slices.Contains(names, "job"):
+			case !slices.Equal(names[:2], []string{"cluster", "job"}):
+				t.Errorf("%s: %s does not begin with cluster, job", r.Record+r.Alert, list[0])
+			}
+		}
+		for _, text := range append(slices.Collect(maps.Values(r.Annotations)), r.Expr) {
+			if n, jobs := strings.Count(text, "cluster=%q"), strings.Count(text, "job=%q"); n != jobs {
+				t.Errorf("%s: %d of %d queries have the label cluster: %s", r.Record+r.Alert, n, jobs, text)
+			}
+			for word := range strings.FieldsSeq(regexp.MustCompile(`[^a-zA-Z_$.%]+`).ReplaceAllString(text, " ")) {
+				if strings.Contains(word, "cluster") && !slices.Contains([]string{"cluster", "$labels.cluster", "var-cluster", "cluster%q", "%q"}, word) {
+					t.Errorf("%s: %q is not the label", r.Record+r.Alert, word)
+				}
+			}
 		}
 	}
 }
