@@ -127,8 +127,9 @@ func checkHarmless(t *testing.T, pod *corev1.PodSpec, container string) {
 		}
 	}
 	for _, volume := range pod.Volumes {
-		// What is kept over a restart is in a folder of the host if the values name one.
-		if volume.HostPath != nil && volume.HostPath.Path != "/dev/infiniband" && volume.Name != "state" {
+		// What is kept over a restart, and until when there is maintenance, are in folders of the host if the values
+		// name them.
+		if volume.HostPath != nil && volume.HostPath.Path != "/dev/infiniband" && volume.Name != "state" && volume.Name != "maintenance" {
 			t.Errorf("the volume %s is %s of the host", volume.Name, volume.HostPath.Path)
 		}
 		if volume.HostPath == nil && volume.ConfigMap == nil && volume.Projected == nil {
@@ -180,6 +181,18 @@ func TestDeviceResources(t *testing.T) {
 		if n := limits[name]; n.Value() != 1 {
 			t.Errorf("of %s %s are asked for", name, n.String())
 		}
+	}
+}
+
+// TestMaintenance: the pods read the folder of the node, and cannot write it.
+func TestMaintenance(t *testing.T) {
+	pod := only[*appsv1.DaemonSet](t, chartObjects(t, "defaults", "--set", "maintenance=/var/lib/maintenance")).Spec.Template.Spec
+	c := pod.Containers[0]
+	if len(c.VolumeMounts) != 1 || !c.VolumeMounts[0].ReadOnly || pod.Volumes[0].HostPath.Path != "/var/lib/maintenance" {
+		t.Fatalf("the mounts are %v, the volumes %v", c.VolumeMounts, pod.Volumes)
+	}
+	if want := "--maintenance.file=" + c.VolumeMounts[0].MountPath + "/maintenance"; !slices.Contains(c.Args, want) {
+		t.Errorf("%s is not among the arguments %q", want, c.Args)
 	}
 }
 

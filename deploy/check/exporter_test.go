@@ -276,8 +276,8 @@ func TestFlags(t *testing.T) {
 		switch m[1] {
 		case "help", "help-long", "version":
 			// They print something, and end.
-		case "config.file", "state.dir", "web.config.file", "web.listen-address":
-			// They follow from config, state and web.
+		case "config.file", "maintenance.file", "state.dir", "web.config.file", "web.listen-address":
+			// They follow from config, maintenance, state and web.
 		case "web.systemd-socket":
 			// There is no systemd in a container.
 		case "path.sysfs":

@@ -49,8 +49,8 @@ func TestPodSecurityLevel(t *testing.T) {
 		{"host-network", pods("host-network"), both, both},
 		{
 			"everything", pods("everything"),
-			pid + `, hostPath volumes (volumes "infiniband", "state"), ` + linux,
-			pid + ", " + linux + `, restricted volume types (volumes "infiniband", "state" use restricted volume type "hostPath")`,
+			pid + `, hostPath volumes (volumes "infiniband", "state", "maintenance"), ` + linux,
+			pid + ", " + linux + `, restricted volume types (volumes "infiniband", "state", "maintenance" use restricted volume type "hostPath")`,
 		},
 		{
 			"host-path", pods("restricted", "--set", "devices.hostPath=true"),

@@ -104,6 +104,9 @@ it says otherwise. */}}
 {{- if .Values.state }}
 - --state.dir=/var/lib/rdma_exporter
 {{- end }}
+{{- if .Values.maintenance }}
+- --maintenance.file=/etc/rdma_exporter/maintenance/maintenance
+{{- end }}
 {{- with .Values.web.config }}
 {{- if .secret }}
 - --web.config.file=/etc/rdma_exporter/web/{{ .key }}
