@@ -48,6 +48,9 @@ func fleetState() []dashboard.Panel {
 		stat(tile("RDMA devices", count, plain(),
 			"Devices that the exporters of the chosen jobs see."+needsRules),
 			nil, query{`sum(` + devicesRule + `)`, ""}),
+		stat(tile("RDMA devices missing", count, anyIs(critical),
+			"Devices that the configuration of the nodes expects and that are not there. No data: nothing is expected."),
+			none(), query{`sum(clamp_min(` + ofExporter("rdma_expected_devices") + ` - ` + ofExporter("rdma_devices") + `, 0))`, ""}),
 		stat(tile("RDMA devices failing", count, anyIs(critical),
 			"Devices whose last run of the probes was not ok."+needsRules),
 			none(), query{`sum(job:rdma_probe_failing:sum{@job})` + noDevice, ""}),
@@ -57,6 +60,9 @@ func fleetState() []dashboard.Panel {
 		stat(tile("Exporters down", count, anyIs(critical),
 			"Exporters that Prometheus cannot scrape. The state of their nodes is unknown."),
 			none(), query{`count(` + ofExporter("up") + ` == 0)` + noDevice, ""}),
+		stat(tile("Nodes in maintenance", count, plain(),
+			"Nodes whose maintenance has not expired. Their alerts are silent."),
+			none(), query{`count(` + ofExporter("rdma_exporter_maintenance_until_timestamp_seconds") + ` > time())` + noDevice, ""}),
 		bySeverity(of(6, 4, "Findings by severity", count, plain(),
 			"Devices with each finding, except accepted ones, added up. Critical: something fails already or soon will. No data: there is none."+needsRules),
 			query{`sum by (severity) (` + findingsRule + `)`, "{{severity}}"}),
@@ -107,7 +113,7 @@ func fleetWorst() []dashboard.Panel {
 			{title: "trouble", width: 80, thresholds: harmful, expr: worst},
 			{title: "scraped", width: 80, mappings: upOrDown(), expr: ofNode(ofExporter("up"))},
 			{title: "devices", width: 80, empty: "unknown", expr: ofNode(ofExporter("rdma_devices"))},
-			{title: "expected", width: 80, empty: "not said", expr: ofNode(ofExporter("rdma_expected_devices"))},
+			{title: "expected", width: 80, empty: "any", expr: ofNode(ofExporter("rdma_expected_devices"))},
 			{title: "devices failing", width: 110, thresholds: new(anyIs(critical)), empty: "0", expr: ofNode(
 				ofExporter("instance:rdma_probe_failing:sum"))},
 			{title: "ports down", width: 95, thresholds: new(anyIs(critical)), empty: "0", expr: ofNode(

@@ -329,6 +329,14 @@ func resourceExporter() []dashboard.Panel {
 			{title: "unused acceptances", empty: "none", expr: ofExporter("rdma_exporter_unused_acceptances")},
 			{field: "version", title: "version"},
 		}, query{`max by (@host, version) (rdma_exporter_build_info{@instance})`, ""}),
+		table(of(12, 6, "Expected state, boot and maintenance", count, plain(),
+			"How many devices the configuration expects and how many there are, when the host booted, and until when it is in maintenance, which silences its alerts."), "", []column{
+			{field: "instance", title: "instance"},
+			{title: "expected devices", empty: "any", expr: ofExporter("rdma_expected_devices")},
+			{title: "devices", empty: "unknown", expr: ofExporter("rdma_devices")},
+			{title: "booted", unit: dateTime, empty: "unknown", expr: ofExporter("rdma_exporter_boot_time_seconds") + ` * 1000`},
+			{title: "maintenance until", unit: dateTime, empty: "none", expr: ofExporter("rdma_exporter_maintenance_until_timestamp_seconds") + ` * 1000 > 0`},
+		}),
 		table(of(12, 6, "Findings about the host", count, plain(),
 			"What stands about the host itself, not about a device, and for which reason. No rows: none."), "", []column{
 			{field: "finding", title: "finding"},
