@@ -31,6 +31,7 @@ const (
 	commandServe       = "serve"
 	commandAudit       = "audit"
 	commandHealthcheck = "healthcheck"
+	commandVerdict     = "verdict"
 	commandCeiling     = "ceiling"
 	commandProbe       = "probe"
 	commandContract    = "contract"
@@ -83,7 +84,10 @@ type options struct {
 	activePorts            int
 	writeExpect            string
 
+	// judge replaces the report of an audit.
+	judge   func(*health.Host)
 	health  healthcheck
+	verdict verdictFlags
 	ceiling ceilingFlags
 }
 
@@ -123,7 +127,7 @@ func parse(args []string, std stdio) (o *options, done bool, status int) {
 	case commandCeiling:
 		o.addHost(app)
 	default:
-		o.addFlags(app, std, name == commandAudit)
+		o.addFlags(app, std, name == commandAudit || name == commandVerdict)
 	}
 	o.addCommands(app)
 	if man {
@@ -193,6 +197,7 @@ func (o *options) addCommands(app *kingpin.Application) {
 	app.Command(commandServe, "Probe the devices continuously, and serve the metrics. The default command.")
 	o.addAudit(app)
 	o.health.add(app)
+	o.verdict.add(app)
 	o.ceiling.add(app)
 	for _, c := range []struct{ name, help string }{
 		{commandProbe, "Probe one device once and write a report; the exporter's child process for runs of the probes."},

@@ -64,25 +64,34 @@ func runHealthcheck(ctx context.Context, o *options, std stdio) int {
 }
 
 func (h *healthcheck) target() (*url.URL, error) {
-	if h.timeout <= 0 {
-		return nil, fmt.Errorf("--timeout is %s: use a duration above 0s", h.timeout)
-	}
-	given := h.url
-	if strings.Contains(given, "@") {
-		// It would be sent to any server, since certificates are not verified.
-		return nil, errors.New("--url has a user or a password: drop them, none is needed")
-	}
-	if !strings.Contains(given, "://") {
-		given = "http://" + given
-	}
-	u, err := url.Parse(given)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || strings.ContainsAny(given, "?#") {
-		return nil, fmt.Errorf("--url is %q: use http://HOST:PORT or https://HOST:PORT", h.url)
+	// It would be sent to any server, since certificates are not verified.
+	u, err := exporterURL(h.url, h.timeout, "drop them, none is needed")
+	if err != nil {
+		return nil, err
 	}
 	if h.ready {
 		return u.JoinPath("-", "ready"), nil
 	}
 	return u.JoinPath("-", "healthy"), nil
+}
+
+// exporterURL checks --url and --timeout. Instead says what to do with a password.
+func exporterURL(given string, timeout time.Duration, instead string) (*url.URL, error) {
+	if timeout <= 0 {
+		return nil, fmt.Errorf("--timeout is %s: use a duration above 0s", timeout)
+	}
+	if strings.Contains(given, "@") {
+		return nil, fmt.Errorf("--url has a user or a password: %s", instead)
+	}
+	full := given
+	if !strings.Contains(given, "://") {
+		full = "http://" + given
+	}
+	u, err := url.Parse(full)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || strings.ContainsAny(given, "?#") {
+		return nil, fmt.Errorf("--url is %q: use http://HOST:PORT or https://HOST:PORT", given)
+	}
+	return u, nil
 }
 
 // ask returns a good answer, and anything else as an error. If the server speaks only TLS, it

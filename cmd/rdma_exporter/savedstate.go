@@ -46,6 +46,9 @@ type savedFinding struct {
 	Subject string      `json:"subject"`
 	First   time.Time   `json:"first"`
 	Last    time.Time   `json:"last"`
+
+	Severity health.Severity `json:"severity,omitempty"`
+	Remedy   health.Remedy   `json:"remedy,omitempty"`
 }
 
 // encodeState returns the content of the file. If it would be too large to be read again, the
@@ -53,7 +56,7 @@ type savedFinding struct {
 func encodeState(h health.History) ([]byte, error) {
 	file := savedState{Version: stateVersion, Findings: []savedFinding{}, Ports: h.Ports, Links: h.Links, Exhausted: h.Exhausted, Witnesses: h.ContextHistories}
 	for key, seen := range h.Findings {
-		file.Findings = append(file.Findings, savedFinding{key.Device, key.Kind, key.Subject, seen.First, seen.Last})
+		file.Findings = append(file.Findings, savedFinding{key.Device, key.Kind, key.Subject, seen.First, seen.Last, seen.Severity, seen.Remedy})
 	}
 	slices.SortFunc(file.Findings, func(a, b savedFinding) int {
 		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Subject, b.Subject))
@@ -78,7 +81,7 @@ func decodeState(b []byte) (health.History, error) {
 	h := health.History{Findings: make(map[health.FindingKey]health.Seen), Ports: file.Ports, Links: file.Links, Exhausted: file.Exhausted, ContextHistories: file.Witnesses}
 	for _, f := range file.Findings {
 		if !f.First.IsZero() && !f.Last.Before(f.First) {
-			h.Findings[health.FindingKey{Device: f.Device, Kind: f.Kind, Subject: f.Subject}] = health.Seen{First: f.First, Last: f.Last}
+			h.Findings[health.FindingKey{Device: f.Device, Kind: f.Kind, Subject: f.Subject}] = health.Seen{First: f.First, Last: f.Last, Severity: f.Severity, Remedy: f.Remedy}
 		}
 	}
 	return h, nil

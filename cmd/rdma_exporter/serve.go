@@ -27,6 +27,7 @@ import (
 	"rdma_exporter/internal/logqueue"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/supervisor"
+	"rdma_exporter/internal/verdict"
 	"rdma_exporter/internal/web"
 )
 
@@ -184,6 +185,7 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 	w.Status = func(now time.Time) *api.Status {
 		return api.New(evaluate(), api.Options{Now: now, Version: version.Version, Host: host, Maintenance: e.host.times().maintenance})
 	}
+	w.Verdict = func(o verdict.Options, now time.Time) verdict.Verdict { return verdict.Of(evaluate(), o, now) }
 	w, err = w.Validate()
 	if err != nil {
 		return nil, fmt.Errorf("--web.telemetry-path: %w", err)

@@ -25,6 +25,8 @@ const (
 	Path = "/api/v2/status"
 	// OldPath is the URL path of version 1.
 	OldPath = "/api/v1/status"
+	// VerdictPath is the URL path of the verdict.
+	VerdictPath = "/api/v1/verdict"
 )
 
 // Status is the state of the host at one moment.

@@ -26,6 +26,8 @@ type Evaluator struct {
 	// latest is the result of the latest evaluation, and evaluated its time.
 	latest    *Host
 	evaluated time.Time
+	// began is when it began to evaluate.
+	began time.Time
 	// outdated is true if the configuration has changed since then.
 	outdated bool
 }
@@ -36,7 +38,8 @@ func New(c Config, history History) *Evaluator { return NewFinder(c, history, ni
 // NewFinder returns an Evaluator for tests, with the findings that find returns instead of those of Assess.
 func NewFinder(c Config, history History, find func(*state.DeviceState) []Finding) *Evaluator {
 	e := &Evaluator{find: find, config: c, acceptances: acceptancesOf(c.Accept)}
-	e.history = history.resumed(e.now())
+	e.began = e.now()
+	e.history = history.resumed(e.began)
 	return e
 }
 
@@ -84,7 +87,7 @@ func (e *Evaluator) Evaluate(s *state.Snapshot) *Host {
 
 // Caller holds mu.
 func (e *Evaluator) evaluate(s *state.Snapshot, now time.Time) *Host {
-	h := &Host{Snapshot: s, Problem: problemOf(s), DocsURL: e.config.DocsURL}
+	h := &Host{Snapshot: s, Problem: problemOf(s), DocsURL: e.config.DocsURL, Began: e.began}
 	if s == nil {
 		return h
 	}
@@ -116,7 +119,25 @@ func (e *Evaluator) evaluate(s *state.Snapshot, now time.Time) *Host {
 		h.Problem = nil // The finding says more.
 	}
 	h.Findings = slices.Concat(h.Findings, netnsBlind(s, &e.config), e.unusedAcceptances(h, now))
+	if p := h.Problem; p != nil && p.Kind == ProblemNoDevices && s.Ready && !now.IsZero() && !e.config.Once {
+		none := Finding{Kind: Kind(p.Kind), Severity: SeverityCritical, Remedy: p.Remedy}
+		p.Since = e.history.recordSeen(keyOf("", &none), &none, now).First
+	}
+	h.Past = e.past(h, now)
 	return h
+}
+
+// past returns what the history has beside the findings of a host.
+func (e *Evaluator) past(h *Host, now time.Time) (all []Past) {
+	for key, seen := range e.history.Findings {
+		if h.has(key) {
+			continue
+		}
+		f := []Finding{{Kind: key.Kind, Subject: key.Subject, Severity: seen.Severity, Remedy: seen.Remedy, Since: seen.First, LastSeen: seen.Last}}
+		e.accept(key.Device, f, now)
+		all = append(all, Past{key.Device, f[0]})
+	}
+	return all
 }
 
 func (e *Evaluator) device(s *state.DeviceState, a assessor, now time.Time) *Device {
@@ -139,7 +160,7 @@ func (e *Evaluator) dated(device string, findings []Finding, now time.Time) {
 		if _, ok := e.history.Findings[key]; now.IsZero() || e.config.Once && !ok {
 			continue
 		}
-		seen := e.history.recordSeen(key, now)
+		seen := e.history.recordSeen(key, f, now)
 		f.Since, f.LastSeen = seen.First, seen.Last
 	}
 	e.accept(device, findings, now)

@@ -64,8 +64,12 @@ type FindingKey struct {
 	Subject string
 }
 
-// Seen is when a finding was seen first and last.
-type Seen struct{ First, Last time.Time }
+// Seen is when a finding was seen first and last, and what it was like.
+type Seen struct {
+	First, Last time.Time
+	Severity    Severity
+	Remedy      Remedy
+}
 
 const (
 	// reappearWindow is how long a finding may be absent without losing its first-seen time. It keeps a flapping
@@ -104,12 +108,12 @@ func (h *History) resumed(now time.Time) History {
 
 func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
-func (h *History) recordSeen(key FindingKey, now time.Time) Seen {
+func (h *History) recordSeen(key FindingKey, f *Finding, now time.Time) Seen {
 	seen, ok := h.Findings[key]
 	if !ok || now.Sub(seen.Last) >= reappearWindow || seen.First.After(now) {
 		seen.First = now
 	}
-	seen.Last = now
+	seen.Last, seen.Severity, seen.Remedy = now, f.Severity, f.Remedy
 	h.Findings[key] = seen
 	return seen
 }
@@ -118,15 +122,19 @@ func (h *History) recordSeen(key FindingKey, now time.Time) Seen {
 // of an unreadable device, are assumed to persist. It forgets those that have been absent for long.
 func (h *History) touch(host *Host, now time.Time) {
 	for key, seen := range h.Findings {
-		if slices.ContainsFunc(host.Devices, func(d *Device) bool {
-			has := func(f Finding) bool { return keyOf(key.Device, &f) == key }
-			return d.State.Name == key.Device && (!d.evaluated(key.Kind) || slices.ContainsFunc(d.Findings, has))
-		}) {
+		unjudged := func(d *Device) bool { return d.State.Name == key.Device && !d.evaluated(key.Kind) }
+		if host.has(key) || slices.ContainsFunc(host.Devices, unjudged) {
 			seen.Last = now
 			h.Findings[key] = seen
 		}
 	}
 	maps.DeleteFunc(h.Findings, func(_ FindingKey, seen Seen) bool { return now.Sub(seen.Last) >= reappearWindow })
+}
+
+func (h *Host) has(key FindingKey) bool {
+	is := func(f Finding) bool { return keyOf(key.Device, &f) == key }
+	return slices.ContainsFunc(h.Devices, func(d *Device) bool { return d.State.Name == key.Device && slices.ContainsFunc(d.Findings, is) }) ||
+		key.Device == "" && (slices.ContainsFunc(h.Findings, is) || h.Problem != nil && Kind(h.Problem.Kind) == key.Kind)
 }
 
 func (h *History) clone() History {

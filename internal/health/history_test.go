@@ -70,8 +70,8 @@ func TestPast(t *testing.T) {
 	before.has("b").after(time.Hour)
 	past := before.evaluator.History()
 	want := map[health.FindingKey]health.Seen{
-		{Device: "a", Kind: health.FindingPortDown, Subject: "port 1"}: {First: apitest.Now(), Last: before.at},
-		{Device: "b", Kind: health.FindingPortDown, Subject: "port 1"}: {First: apitest.Now(), Last: before.at},
+		{Device: "a", Kind: health.FindingPortDown, Subject: "port 1"}: {First: apitest.Now(), Last: before.at, Severity: health.SeverityWarning},
+		{Device: "b", Kind: health.FindingPortDown, Subject: "port 1"}: {First: apitest.Now(), Last: before.at, Severity: health.SeverityWarning},
 	}
 	if !reflect.DeepEqual(past.Findings, want) {
 		t.Errorf("remembered: %v", past.Findings)

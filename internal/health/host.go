@@ -26,10 +26,20 @@ type Host struct {
 	Findings []Finding `json:"findings,omitempty"`
 	// ExpectedDevices is how many devices the configuration expects. Nil if it does not say.
 	ExpectedDevices *int `json:"expected_devices,omitempty"`
+	// Past are the findings that are over, in no order.
+	Past []Past `json:"-"`
+	// Began is when the evaluator began to look. Zero means unknown.
+	Began time.Time `json:"-"`
 	// Issues group the findings of all devices, the worst first.
 	Issues []Issue `json:"issues"`
 	// DocsURL is prepended to the paths of documents. Empty if it is not known where they are.
 	DocsURL string `json:"docs_url,omitempty"`
+}
+
+// Past is a finding that ended less than ten minutes ago, or has not been judged again since a restart. It has no texts.
+type Past struct {
+	Device string // Empty if it was one of the host.
+	Finding
 }
 
 // Device is an evaluated device.
@@ -317,6 +327,8 @@ type Problem struct {
 	Action string `json:"action"`
 	// Remedy is that of a finding.
 	Remedy Remedy `json:"remedy"`
+	// Since is when it was seen first. Zero means unknown.
+	Since time.Time `json:"since,omitzero"`
 }
 
 // ProblemKind is the kind of a problem.

@@ -12,6 +12,7 @@ import (
 
 	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/verdict"
 )
 
 const (
@@ -29,6 +30,8 @@ type Config struct {
 	Snapshot func() *state.Snapshot
 	// Status returns the status at a moment. The same applies to it.
 	Status func(now time.Time) *api.Status
+	// Verdict returns the verdict at a moment. The same applies to it.
+	Verdict func(o verdict.Options, now time.Time) verdict.Verdict
 	// Gatherer is asked for the metrics at each scrape.
 	Gatherer prometheus.Gatherer
 	// Only returns the Gatherer for a scrape that requests or excludes collectors by name,
@@ -69,6 +72,7 @@ func (c Config) Validate() (Config, error) {
 	}{
 		{"Snapshot", c.Snapshot == nil},
 		{"Status", c.Status == nil},
+		{"Verdict", c.Verdict == nil},
 		{"Gatherer", c.Gatherer == nil},
 		{"Registerer", c.Registerer == nil},
 		{"Logger", c.Logger == nil},
@@ -93,7 +97,7 @@ func validateMetricsPath(p string) error {
 	switch {
 	case !strings.HasPrefix(p, "/"):
 		return fmt.Errorf("metrics path %q does not begin with /", p)
-	case p == "/" || p == "/-" || strings.HasPrefix(p, "/-/") || p == api.Path || p == api.OldPath:
+	case p == "/" || p == "/-" || strings.HasPrefix(p, "/-/") || p == api.Path || p == api.OldPath || p == api.VerdictPath:
 		return fmt.Errorf("metrics path %q is taken", p)
 	case path.Clean(p) != p:
 		return fmt.Errorf("metrics path %q is not in its shortest form %q", p, path.Clean(p))

@@ -28,6 +28,7 @@ func New(c Config) (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /{$}", status.handler(newPage(c)))
 	mux.Handle("GET "+api.Path, status.handler(newAPI(c)))
+	mux.Handle("GET "+api.VerdictPath, newVerdict(c))
 	mux.HandleFunc("GET "+api.OldPath, movedAPI)
 	mux.Handle("GET "+c.MetricsPath, metrics(c))
 	mux.Handle("GET "+healthyPath, http.HandlerFunc(healthy))

@@ -19,6 +19,7 @@ import (
 	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/api/apitest"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/verdict"
 	"rdma_exporter/internal/web"
 )
 
@@ -35,6 +36,9 @@ func config(s *state.Snapshot) web.Config {
 		Logger:     slog.New(slog.DiscardHandler),
 		Status: func(now time.Time) *api.Status {
 			return api.New(apitest.Evaluated(s), api.Options{Now: now, Version: "1.2.3"})
+		},
+		Verdict: func(o verdict.Options, now time.Time) verdict.Verdict {
+			return verdict.Of(apitest.Evaluated(s), o, now)
 		},
 		Now: now,
 	}
@@ -98,6 +102,12 @@ func TestPaths(t *testing.T) {
 		{"head of status", devices(), "HEAD", "/api/v2/status", 200, ""},
 		{"put status", devices(), "PUT", "/api/v2/status", 405, ""},
 		{"version 1", devices(), "GET", "/api/v1/status", 410, "/api/v2/status"},
+		{"verdict", devices(), "GET", "/api/v1/verdict", 200, `{"status":`},
+		{"verdict before discovery", nil, "GET", "/api/v1/verdict?expect_devices=8", 200, `{"status":2,"line":"rdma not_listed_yet: no list of devices yet; do=none"`},
+		{"verdict with a wrong value", devices(), "GET", "/api/v1/verdict?clear_after=11m", 400, `clear_after is "11m": use a duration from 0s to 10m0s`},
+		{"verdict with another parameter", devices(), "GET", "/api/v1/verdict?expected=%0a8", 400, `"expected" is no parameter of a verdict`},
+		{"verdict with a broken query", devices(), "GET", "/api/v1/verdict?for=%zz", 400, `invalid URL escape`},
+		{"post to verdict", devices(), "POST", "/api/v1/verdict", 405, ""},
 		{"metrics", devices(), "GET", "/metrics", 200, "rdma_devices 0"},
 		{"own metrics", devices(), "GET", "/metrics", 200, "promhttp_metric_handler_errors_total"},
 		{"head of metrics", devices(), "HEAD", "/metrics", 200, ""},
@@ -190,13 +200,13 @@ func TestValidate(t *testing.T) {
 	if _, err := web.New(web.Config{MaxRequests: -1, MetricsPath: "metrics"}); err == nil {
 		t.Error("an empty configuration is taken")
 	} else {
-		for _, want := range []string{"Snapshot", "Status", "Gatherer", "Registerer", "Logger", "-1", "begin with /"} {
+		for _, want := range []string{"Snapshot", "Status", "Verdict", "Gatherer", "Registerer", "Logger", "-1", "begin with /"} {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%v: lacks %q", err, want)
 			}
 		}
 	}
-	for _, path := range []string{"/", "/-", "/-/ready", "/-/x", "/api/v1/status", "/api/v2/status", "/a/", "//a", "/a/../b", "/{a}", "/a b", "/a?b", "/a#b", "/%41", "/ä", `/a\b`} {
+	for _, path := range []string{"/", "/-", "/-/ready", "/-/x", "/api/v1/status", "/api/v1/verdict", "/api/v2/status", "/a/", "//a", "/a/../b", "/{a}", "/a b", "/a?b", "/a#b", "/%41", "/ä", `/a\b`} {
 		c := config(nil)
 		c.MetricsPath = path
 		if _, err := web.New(c); err == nil {

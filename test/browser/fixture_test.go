@@ -16,6 +16,7 @@ import (
 	"rdma_exporter/internal/api/apitest"
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/verdict"
 	"rdma_exporter/internal/web"
 )
 
@@ -28,7 +29,8 @@ func serve(t *testing.T, h *health.Host) string {
 		Status: func(now time.Time) *api.Status {
 			return api.New(h, api.Options{Now: now, Version: "0.0.0", Host: "node17"})
 		},
-		Logger: slog.New(slog.DiscardHandler), Now: apitest.Now,
+		Verdict: func(o verdict.Options, now time.Time) verdict.Verdict { return verdict.Of(h, o, now) },
+		Logger:  slog.New(slog.DiscardHandler), Now: apitest.Now,
 	})
 	if err != nil {
 		t.Fatal(err)

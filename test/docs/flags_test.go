@@ -12,7 +12,7 @@ import (
 )
 
 // commands are those that have a help, with flags of their own.
-func commands() []string { return []string{"serve", "audit", "healthcheck", "ceiling"} }
+func commands() []string { return []string{"serve", "audit", "healthcheck", "verdict", "ceiling"} }
 
 var (
 	flagOfHelp = regexp.MustCompile(`(?m)^ +(?:-\w, )?--(?:\[no-\])?([a-z][a-z0-9.-]*)`)

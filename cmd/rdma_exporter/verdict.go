@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/common/config"
+
+	"rdma_exporter/internal/api"
+	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/input"
+	"rdma_exporter/internal/verdict"
+)
+
+// verdictFlags are the flags of the command verdict.
+type verdictFlags struct {
+	url, httpConfig string
+	probe           bool
+	timeout         time.Duration
+	query           url.Values
+}
+
+// probeTimeout limits a verdict without an exporter.
+const probeTimeout = 30 * time.Second
+
+func (v *verdictFlags) add(app *kingpin.Application) {
+	v.query = make(url.Values)
+	c := app.Command(commandVerdict, "Ask a running exporter whether this host is fit for jobs, and exit: with status 1 if it is not.").
+		HelpLong(`Asks a running exporter for its verdict and prints it: one line of at most 80 characters, for Slurm, node-problem-detector and scripts. It opens no device. The exit status is 0 if the host is fit for jobs, 1 if a finding counts or there is no device, and 2 if nothing could be judged, or if the command line is wrong. See docs/audit.md.
+
+Most of the flags below are those of the command audit. They are used with --probe, if no exporter answers.`)
+	c.Flag("url", "Where the exporter listens.").
+		Default("http://127.0.0.1" + defaultAddress).StringVar(&v.url)
+	c.Flag("http.config.file", "YAML file with the CA, client certificate, password or token for the exporter, as http_config of Prometheus. Certificates are verified.").
+		PlaceHolder("FILE").StringVar(&v.httpConfig)
+	c.Flag("timeout", "Time limit for the answer of the exporter.").
+		Default("3s").DurationVar(&v.timeout)
+	c.Flag("probe", "If no exporter answers, audit the devices as audit --quick does. Nothing is remembered then, so --for and --clear-after do not apply.").
+		BoolVar(&v.probe)
+	o := verdict.Default()
+	for _, f := range []struct{ name, key, placeholder, help string }{
+		{"for", "for", duration(o.For), "How long a finding must have existed to count."},
+		{"clear-after", "clear_after", duration(o.ClearAfter), "How long the verdict stays bad after the last finding that counted; 10m at most."},
+		{"fail-on", "fail_on", string(o.FailOn), "Least severe finding that counts: warning or critical."},
+		{"accept", "accept", "FINDING", "Accept a finding, so that it does not count: a kind of finding, and after a slash its subject. May be repeated."},
+		{"expect-devices", "expect_devices", "N", "Devices that must be there. With 0, a host without any is fit. Default: at least one."},
+		{"expect-active-ports", "expect_active_ports", "N", "Ports that must be active, over all devices."},
+	} {
+		c.Flag(f.name, f.help).PlaceHolder(f.placeholder).SetValue(parameter{v.query, f.key})
+	}
+}
+
+// parameter is the value of a flag that is a parameter of the request.
+type parameter struct {
+	query url.Values
+	key   string
+}
+
+// Set implements kingpin.Value.
+func (p parameter) Set(s string) error {
+	p.query.Add(p.key, s)
+	_, err := verdict.Parse(url.Values{p.key: {s}})
+	return err
+}
+
+// String implements kingpin.Value.
+func (p parameter) String() string { return "" }
+
+// IsCumulative reports whether the flag may be repeated.
+func (p parameter) IsCumulative() bool { return p.key == "accept" }
+
+func runVerdict(ctx context.Context, o *options, std stdio) int {
+	v := &o.verdict
+	target, err := exporterURL(v.url, v.timeout, "put them into --http.config.file")
+	client, wrong := v.client()
+	if err := errors.Join(err, wrong); err != nil {
+		complain(std, fmt.Errorf("%w, try --help", err))
+		return exitUsage
+	}
+	asking, cancel := context.WithTimeout(ctx, v.timeout)
+	defer cancel()
+	found, err := v.ask(asking, client, target)
+	if v.probe && (errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, context.DeadlineExceeded)) {
+		found, err = v.audit(ctx, o, std)
+	}
+	if err != nil {
+		complain(std, err)
+	}
+	if _, err := fmt.Fprintln(std.out, found.Line); err != nil {
+		return verdict.Unknown
+	}
+	return found.Status
+}
+
+func (v *verdictFlags) client() (*http.Client, error) {
+	of := &config.DefaultHTTPClientConfig
+	if v.httpConfig != "" {
+		b, err := input.ReadFile(v.httpConfig)
+		if err == nil {
+			of, err = config.LoadHTTPConfig(string(b))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--http.config.file: %w", err)
+		}
+		of.SetDirectory(filepath.Dir(v.httpConfig))
+	}
+	once := *of
+	once.FollowRedirects = false // Secrets would follow.
+	client, err := config.NewClientFromConfig(once, programName, config.WithKeepAlivesDisabled())
+	if err != nil {
+		return nil, fmt.Errorf("--http.config.file: %w", err)
+	}
+	return client, nil
+}
+
+// ask returns the verdict of the exporter. With an error, it is that there is none.
+func (v *verdictFlags) ask(ctx context.Context, client *http.Client, u *url.URL) (verdict.Verdict, error) {
+	u = u.JoinPath(api.VerdictPath)
+	u.RawQuery = v.query.Encode()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return unknown(verdict.KindUnreachable, u.Host), err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return unknown(verdict.KindUnreachable, u.Host), err
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxHealthBody))
+	if err != nil {
+		return unknown(verdict.KindUnreachable, u.Host), fmt.Errorf("read the answer of %s: %w", u.Host, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return unknown(verdict.KindRefused, response.Status+" by "+u.Host), fmt.Errorf("%s: %s: %s", u, response.Status, body)
+	}
+	var found verdict.Verdict
+	if err := json.Unmarshal(body, &found); err != nil || !found.Valid() {
+		return unknown(verdict.KindRefused, "no verdict by "+u.Host), errors.Join(fmt.Errorf("%s: the answer is no verdict", u), err)
+	}
+	return found, nil
+}
+
+// audit returns the verdict of a quick audit. With an error, it is that there is none.
+func (v *verdictFlags) audit(ctx context.Context, o *options, std stdio) (found verdict.Verdict, err error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	options, err := verdict.Parse(v.query)
+	if err == nil {
+		options.For, options.ClearAfter = 0, 0
+		o.quick = true
+		found, err = unlessDone(ctx, func() (found verdict.Verdict, err error) {
+			o.judge = func(h *health.Host) { found = verdict.Of(h, options, time.Now()) }
+			_, err = audited(ctx, o, time.Now(), std)
+			return found, err
+		})
+	}
+	if err != nil {
+		return unknown(verdict.KindNoAudit, "neither exporter nor audit answers"), err
+	}
+	return found, nil
+}
+
+func unknown(kind, detail string) verdict.Verdict {
+	return verdict.Verdict{Status: verdict.Unknown, Line: verdict.Line(kind, "", detail, health.RemedyExporter)}
+}
