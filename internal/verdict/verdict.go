@@ -34,9 +34,6 @@ const (
 	kindStale       = "stale"
 	kindRunFailed   = "run_failed"
 	kindTooNew      = "too_new"
-
-	findingVanished   health.Kind = "device_vanished"
-	findingUnexpected health.Kind = "unexpected"
 )
 
 // Verdict is the answer.
@@ -167,11 +164,11 @@ func (j *judge) standing() {
 		none.Since = p.Since
 		j.add("", none)
 	} else if j.Devices > j.devices {
-		j.fewer(none, j.Devices, j.devices, findingVanished)
+		j.fewer(none, j.Devices, j.devices, health.FindingVanished)
 	}
 	if j.ActivePorts > j.active {
 		none.Kind, none.Remedy = kindFewPorts, health.RemedyNetwork
-		j.fewer(none, j.ActivePorts, j.ports, health.FindingPortDown, findingVanished)
+		j.fewer(none, j.ActivePorts, j.ports, health.FindingPortDown, health.FindingVanished)
 	}
 }
 
@@ -210,11 +207,11 @@ func (j *judge) fault(device string, f health.Finding) fault {
 	at := fault{f, device, 0}
 	at.Since = cmp.Or(f.Since, j.host.Began)
 	switch what, _, _ := strings.Cut(f.Subject, " "); {
-	case f.Kind == health.Kind(health.ProblemNoDevices), f.Kind == findingUnexpected && what == "devices" && j.devices == 0:
+	case f.Kind == health.Kind(health.ProblemNoDevices), f.Kind == health.FindingUnexpected && what == "devices" && j.devices == 0:
 		at.Kind = kindNoDevice
-	case f.Kind == findingUnexpected && what == "devices":
+	case f.Kind == health.FindingUnexpected && what == "devices":
 		at.Kind = kindFewDevices
-	case f.Kind == findingUnexpected && what == "active_ports":
+	case f.Kind == health.FindingUnexpected && what == "active_ports":
 		at.Kind = kindFewPorts
 		for _, below := range f.Consequences {
 			if below.Kind == health.FindingPortDown {
@@ -242,9 +239,9 @@ func (j *judge) over() (held *fault, good time.Time) {
 		f := &all[i]
 		recent := j.now.Sub(f.LastSeen) < j.ClearAfter
 		counted := j.counts(&f.Finding)
-		if recent && (f.Kind == findingVanished || f.Kind == health.FindingPortDown) {
+		if recent && (f.Kind == health.FindingVanished || f.Kind == health.FindingPortDown) {
 			active--
-			if f.Kind == findingVanished {
+			if f.Kind == health.FindingVanished {
 				devices--
 			}
 			counted = counted || active < j.ActivePorts || devices < j.Devices
@@ -300,7 +297,7 @@ func (j *judge) detail(f *fault) string {
 	switch f.Kind {
 	case health.FindingPortDown, kindFewPorts:
 		return j.ofPorts()
-	case findingVanished, kindNoDevice, kindFewDevices:
+	case health.FindingVanished, kindNoDevice, kindFewDevices:
 		if j.known > 0 {
 			return fmt.Sprintf("%d of %s", j.devices, text.Plural(j.known, "device"))
 		}
