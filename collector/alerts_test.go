@@ -14,7 +14,7 @@ import (
 // absentAtFirst are the counters of the rules that appear with their first event, and why.
 func absentAtFirst() map[string]string {
 	return map[string]string{
-		"rdma_verbs_errors_total": "there is one for each verb and errno, so the alert counts a new series from its first sample",
+		"rdma_verbs_errors_total": "there is one for each verb and errno; the rule wants three failures in half an hour, and misses those of the first run",
 	}
 }
 

@@ -294,7 +294,29 @@ func (s *count) inventory(visible bool) state.Inventory {
 	for _, t := range s.tallies {
 		name := t.typ.String()
 		if !t.partial {
-			s.sum(&i, t)
+			i.Objects = append(i.Objects,
+				state.ObjectCount{Type: name, Owner: state.OwnerUser, Objects: t.user},
+				state.ObjectCount{Type: name, Owner: state.OwnerKernel, Objects: t.kernel})
+			i.Objects = append(i.Objects, t.ours()...)
+			sums := []state.OwnerSum{{Owner: state.OwnerUser, Sum: t.userSum}, {Owner: state.OwnerKernel, Sum: t.kernelSum}}
+			switch t.typ {
+			case restrack.CQ:
+				i.CQEntries = sums
+			case restrack.MR:
+				i.MRBytes = sums
+			case restrack.QP:
+				i.TransientErrors = people.passing(t.broken, maxOwn-t.own)
+			}
+			for key, n := range t.queuePairs {
+				i.QueuePairs = append(i.QueuePairs, state.QueuePairCount{Type: key[0], State: key[1], Objects: n})
+			}
+			if u := t.unfillable; u.Objects > 0 {
+				u.PID = people.process(t.largestThread)
+				i.OversizedCQs = &u
+			}
+			for id, n := range t.left {
+				i.Leftover = append(i.Leftover, state.Leftover{Context: state.Context{Index: s.index, ID: id}, Type: name, Objects: n})
+			}
 		}
 		threads := maps.Clone(t.byThread)
 		var ownerless int64
@@ -331,34 +353,6 @@ func (s *count) inventory(visible bool) state.Inventory {
 		return cmp.Or(cmp.Compare(a.Context.ID, b.Context.ID), cmp.Compare(a.Type, b.Type))
 	})
 	return i
-}
-
-// sum adds what a table that was read completely has in all.
-func (s *count) sum(i *state.Inventory, t *tally) {
-	name := t.typ.String()
-	i.Objects = append(i.Objects,
-		state.ObjectCount{Type: name, Owner: state.OwnerUser, Objects: t.user},
-		state.ObjectCount{Type: name, Owner: state.OwnerKernel, Objects: t.kernel})
-	i.Objects = append(i.Objects, t.ours()...)
-	sums := []state.OwnerSum{{Owner: state.OwnerUser, Sum: t.userSum}, {Owner: state.OwnerKernel, Sum: t.kernelSum}}
-	switch t.typ {
-	case restrack.CQ:
-		i.CQEntries = sums
-	case restrack.MR:
-		i.MRBytes = sums
-	case restrack.QP:
-		i.TransientErrors = s.people.passing(t.broken, maxOwn-t.own)
-	}
-	for key, n := range t.queuePairs {
-		i.QueuePairs = append(i.QueuePairs, state.QueuePairCount{Type: key[0], State: key[1], Objects: n})
-	}
-	if u := t.unfillable; u.Objects > 0 {
-		u.PID = s.people.process(t.largestThread)
-		i.OversizedCQs = &u
-	}
-	for id, n := range t.left {
-		i.Leftover = append(i.Leftover, state.Leftover{Context: state.Context{Index: s.index, ID: id}, Type: name, Objects: n})
-	}
 }
 
 // contexts adds their device contexts to the owners.

@@ -79,13 +79,9 @@ func run(all context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	counts, err := o.Tables.Summary(ctx, index)
+	summary, err := summaryOf(ctx, o.Tables, index)
 	if err != nil {
-		return fmt.Errorf("count the objects: %w", err)
-	}
-	summary := make(map[string]int64)
-	for _, c := range counts {
-		summary[c.Name] = int64(min(c.Objects, maxCount))
+		return err
 	}
 	visible, err := o.People.SeesAllPIDs()
 	if err != nil {
@@ -136,6 +132,19 @@ func Index(ctx context.Context, tables Tables, device string) (uint32, error) {
 		}
 	}
 	return 0, fmt.Errorf("find the device: %w", cmp.Or[error](err, syscall.ENODEV))
+}
+
+// summaryOf returns how many objects of each type the kernel counts.
+func summaryOf(ctx context.Context, tables Tables, index uint32) (map[string]int64, error) {
+	counts, err := tables.Summary(ctx, index)
+	if err != nil {
+		return nil, fmt.Errorf("count the objects: %w", err)
+	}
+	summary := make(map[string]int64)
+	for _, c := range counts {
+		summary[c.Name] = int64(min(c.Objects, maxCount))
+	}
+	return summary, nil
 }
 
 // attempts is how often a table is read if reading fails or is interrupted. A queue pair that is
@@ -214,17 +223,12 @@ func (s *count) passedOver(ctx context.Context, got *tally) bool {
 	if !known || got.objects >= counted {
 		return false
 	}
-	counts, err := s.o.Tables.Summary(ctx, s.index)
-	if err != nil {
+	counts, err := summaryOf(ctx, s.o.Tables, s.index)
+	if counted, known = counts[name]; err != nil || !known {
 		return false
 	}
-	for _, c := range counts {
-		if c.Name == name {
-			s.summary[name] = int64(min(c.Objects, maxCount))
-			return got.objects < s.summary[name]
-		}
-	}
-	return false
+	s.summary[name] = counted
+	return got.objects < counted
 }
 
 // confirm asks for each context of look that was not found, because a dump of a changing table can

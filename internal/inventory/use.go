@@ -44,11 +44,11 @@ func InUse(ctx context.Context, u Usage) *state.Reduced {
 	if err != nil {
 		return UsageUnknown(err)
 	}
-	counts, err := u.Tables.Summary(ctx, index)
+	counts, err := summaryOf(ctx, u.Tables, index)
 	if err != nil {
-		return UsageUnknown(fmt.Errorf("count the objects: %w", err))
+		return UsageUnknown(err)
 	}
-	name, seen := "", uint64(0)
+	name, seen := "", int64(0)
 	uses := func(o *restrack.Object) error {
 		seen++
 		if o.Kernel || o.Type == restrack.CQ && o.Users == 0 || u.own(int(o.Thread)) {
@@ -68,10 +68,8 @@ func InUse(ctx context.Context, u Usage) *state.Reduced {
 	if err != nil {
 		return UsageUnknown(fmt.Errorf("list the queue pairs: %w", err))
 	}
-	for _, c := range counts {
-		if c.Name == restrack.QP.String() && seen < c.Objects {
-			return UsageUnknown(fmt.Errorf("of %d queue pairs it lists %d", c.Objects, seen))
-		}
+	if all := counts[restrack.QP.String()]; seen < all {
+		return UsageUnknown(fmt.Errorf("of %d queue pairs it lists %d", all, seen))
 	}
 	return nil
 }
@@ -83,14 +81,9 @@ func Count(ctx context.Context, t Tables, device, objects string) (int64, error)
 	if err != nil {
 		return 0, err
 	}
-	counts, err := t.Summary(ctx, index)
-	if err != nil {
-		return 0, fmt.Errorf("count the objects: %w", err)
-	}
-	for _, c := range counts {
-		if c.Name == objects {
-			return int64(c.Objects), nil
-		}
+	counts, err := summaryOf(ctx, t, index)
+	if n, known := counts[objects]; err != nil || known {
+		return n, err
 	}
 	return 0, fmt.Errorf("the kernel does not count objects of type %s", objects)
 }
@@ -131,16 +124,13 @@ func (u *Usage) nameOf(thread int) string {
 	if thread == 0 {
 		return "a process that the kernel does not name"
 	}
-	if u.Relatives == nil {
-		return fmt.Sprintf("thread %d", thread)
+	if u.Relatives != nil {
+		if pid, err := u.Relatives.Process(thread); err == nil {
+			if id, err := u.Relatives.Identify(pid); err == nil && id.Comm != "" {
+				return fmt.Sprintf("%s (process %d)", tidy(id.Comm), pid)
+			}
+			return fmt.Sprintf("process %d", pid)
+		}
 	}
-	pid, err := u.Relatives.Process(thread)
-	if err != nil {
-		return fmt.Sprintf("thread %d", thread)
-	}
-	id, err := u.Relatives.Identify(pid)
-	if err != nil || id.Comm == "" {
-		return fmt.Sprintf("process %d", pid)
-	}
-	return fmt.Sprintf("%s (process %d)", tidy(id.Comm), pid)
+	return fmt.Sprintf("thread %d", thread)
 }
