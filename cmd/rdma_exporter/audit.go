@@ -49,7 +49,7 @@ The exit status is 0 without findings as severe as --fail-on, 1 with such findin
 	audit.Flag("format", "Format of the report: text, json (as at /api/v2/status) or prometheus (for the textfile collector of node_exporter).").
 		Default(formatText).EnumVar(&o.format, formatText, formatJSON, formatPrometheus)
 	audit.Flag("brief", "Write one line for each device, the worst first, and the verdict last.").BoolVar(&o.brief)
-	audit.Flag("quick", "Check only what takes a moment, on all devices at once: a short probe run, the hardware and the inventory, but no contracts. What takes longer than 5s counts as hung. For the prolog of a job.").BoolVar(&o.quick)
+	audit.Flag("quick", "Check only what takes a moment, on all devices at once: a short probe run, the hardware and the inventory, but no contracts. By default what takes longer than 5s counts as hung. For the prolog of a job.").BoolVar(&o.quick)
 	audit.Flag("expect-active-ports", "Ports that must be active, over all devices: fewer are a critical finding, as with expect in the configuration file. Default: at least one, if there are ports.").
 		PlaceHolder("N").SetValue(wholeNumber(&o.activePorts))
 	audit.Flag("write-expect", "Instead of a report, write what this host has now as the key expect of a configuration file, to this file, or to standard output if it is -. Refused, with exit status 2, if a device or a port is out of order.").
@@ -67,8 +67,10 @@ The exit status is 0 without findings as severe as --fail-on, 1 with such findin
 }
 
 const (
-	// quickTimeout limits each child of a quick audit, and quickConcurrency the devices at once.
+	// quickTimeout limits each child of a quick audit in place of usualTimeout, the default of the flags,
+	// and quickConcurrency the devices at once.
 	quickTimeout     = 5 * time.Second
+	usualTimeout     = 10 * time.Second
 	quickConcurrency = 64
 )
 
@@ -122,7 +124,9 @@ func audited(ctx context.Context, o *options, began time.Time, std stdio) (statu
 		s := &o.schedule
 		s.Contract.Interval, s.Concurrency = 0, quickConcurrency
 		for _, timeout := range []*time.Duration{&s.Timeout, &s.Inventory.Timeout, &s.Hardware.Timeout} {
-			*timeout = min(*timeout, quickTimeout)
+			if *timeout == usualTimeout {
+				*timeout = quickTimeout
+			}
 		}
 	}
 	config, _, err := o.supervise()

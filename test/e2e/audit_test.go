@@ -329,7 +329,8 @@ func TestAuditQuick(t *testing.T) {
 		status int
 		found  string
 	}{
-		{nil, 1, ", 3 devices: 1 critical, 2 ok; exit status 1 "},
+		{[]string{"--probe.timeout=20s"}, 1, ", 3 devices: 1 critical, 2 ok; exit status 1 "},
+		{[]string{"--device=sim0", "--probe.timeout=10s"}, 1, "timed out after 5s in ibv_create_qp"}, // 10s is the default
 		{[]string{"--device=sim[12]"}, 0, ", 2 devices: 2 ok; exit status 0 "},
 	} {
 		r := newAudit(t, profile, nil, append(tc.args, "--quick", "--brief", "--fail-on=critical")...).run(t)
@@ -339,7 +340,7 @@ func TestAuditQuick(t *testing.T) {
 		}
 	}
 	var s api.Status
-	running.Check(t, json.Unmarshal([]byte(newAudit(t, profile, nil, "--quick", "--format=json").run(t).stdout), &s))
+	running.Check(t, json.Unmarshal([]byte(newAudit(t, profile, nil, "--quick", "--format=json", "--probe.timeout=20s").run(t).stdout), &s))
 	if len(s.NotChecked) == 0 || len(s.Devices) != 3 || s.Devices[0].Last.Outcome != state.OutcomeTimeout {
 		t.Fatalf("%+v", s)
 	}
