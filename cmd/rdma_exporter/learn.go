@@ -2,9 +2,10 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
+	"regexp"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
@@ -13,11 +14,6 @@ import (
 	"rdma_exporter/internal/health/expect"
 	"rdma_exporter/internal/input"
 )
-
-// learned is the file of --write-expect.
-type learned struct {
-	Expect expect.Rules `yaml:"expect"`
-}
 
 // checkLearning returns an error if what is expected cannot be written.
 func checkLearning(o *options) error {
@@ -33,17 +29,10 @@ func checkLearning(o *options) error {
 	if err := checkOutput("--write-expect", path); err != nil {
 		return err
 	}
+	// A line that is not indented begins another key.
 	b, err := input.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	other := yaml.NewDecoder(bytes.NewReader(b))
-	other.KnownFields(true)
-	if err == nil && len(bytes.TrimSpace(b)) > 0 {
-		err = other.Decode(new(learned))
-	}
-	if err != nil {
-		return fmt.Errorf("--write-expect %s: it has more than the key expect, or is not YAML, and would be replaced: name another file, or copy from standard output (-)", path)
+	if err == nil && regexp.MustCompile(`(?m)^[^\s#-]`).Match(bytes.TrimPrefix(b, []byte("expect:"))) {
+		return fmt.Errorf("--write-expect %s: it has more than the key expect, and would be replaced: name another file, or copy from standard output (-)", path)
 	}
 	return nil
 }
@@ -61,26 +50,21 @@ func learn(o *options, host *health.Host, std stdio) error {
 		}, f.Kind)
 	}
 	for _, d := range host.Devices {
-		i := slices.IndexFunc(d.Findings, func(f health.Finding) bool {
-			return f.Accepted == nil && (bad(f) || slices.ContainsFunc(f.Consequences, bad))
-		})
-		switch {
-		case i >= 0:
-			f := &d.Findings[i]
-			return fmt.Errorf("--write-expect: %q is not in order: %s Mend it, or add --accept=%s/%q if it is meant to be so", d.State.Name, f.Message, f.Kind, f.Subject)
-		case d.State.Last == nil || d.State.Hardware == nil:
+		for _, f := range d.Findings {
+			if f.Accepted == nil && (bad(f) || slices.ContainsFunc(f.Consequences, bad)) {
+				return fmt.Errorf("--write-expect: %q is not in order: %s Mend it, or add --accept=%s/%q if it is meant to be so", d.State.Name, f.Message, f.Kind, f.Subject)
+			}
+		}
+		if d.State.Last == nil || d.State.Hardware == nil {
 			return fmt.Errorf("--write-expect: %q was not audited completely: allow more time", d.State.Name)
 		}
-	}
-	rules := expect.Of(host.Snapshot)
-	if len(rules) == 0 {
-		return errors.New("--write-expect: the host has only virtual functions and subfunctions, which come and go")
 	}
 	var b bytes.Buffer
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
-	if err := e.Encode(learned{rules}); err != nil {
-		return err
+	rules := expect.Of(host.Snapshot)
+	if err := e.Encode(map[string]expect.Rules{"expect": rules}); err != nil || len(rules) == 0 {
+		return cmp.Or(err, errors.New("--write-expect: the host has only virtual functions and subfunctions, which come and go"))
 	}
 	path := o.writeExpect
 	if path == "-" {

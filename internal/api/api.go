@@ -125,6 +125,7 @@ func New(h *health.Host, o Options) *Status {
 	for _, severity := range state.Severities() {
 		s.FindingCounts = append(s.FindingCounts, SeverityCount{Severity: severity})
 	}
+	counted := slices.Clone(s.Unexpected())
 	for _, of := range h.Devices {
 		d := Device{DeviceState: &of.State, Device: of}
 		d.Health, d.Headline = of.At(o.Now)
@@ -133,34 +134,25 @@ func New(h *health.Host, o Options) *Status {
 				d.Stale = append(d.Stale, kind)
 			}
 		}
-		s.count(of.Findings)
+		counted = append(counted, of.Findings...)
 		s.Devices = append(s.Devices, d)
 	}
-	s.count(s.Unexpected())
-	return s
-}
-
-// count adds findings to FindingCounts.
-func (s *Status) count(findings []health.Finding) {
-	for i := range findings {
+	for i := range counted {
 		for n := range s.FindingCounts {
 			c := &s.FindingCounts[n]
 			switch {
-			case c.Severity != findings[i].Severity:
-			case findings[i].Accepted != nil:
+			case c.Severity != counted[i].Severity:
+			case counted[i].Accepted != nil:
 				c.Accepted++
 			default:
 				c.Count++
 			}
 		}
 	}
+	return s
 }
 
-// Unexpected returns the findings of the host that change its health. They are the first ones.
+// Unexpected returns the findings of the host that change its health.
 func (s *Status) Unexpected() []health.Finding {
-	n := slices.IndexFunc(s.Findings, func(f health.Finding) bool { return !f.Counts() })
-	if n < 0 {
-		n = len(s.Findings)
-	}
-	return s.Findings[:n]
+	return slices.DeleteFunc(slices.Clone(s.Findings), func(f health.Finding) bool { return !f.Counts() })
 }

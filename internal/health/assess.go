@@ -190,19 +190,17 @@ func (a *assessor) sorted() []Finding {
 
 // unexpected adds the differences from what is expected. They share the cause of what says why.
 func (a *assessor) unexpected() {
-	entries := map[string]string{"devices": "devices", "active_ports": "active_ports", "memlock": "memlock", "firmware": "version", "driver": "version"}
+	entries := map[string]string{"rate": "link", "mtu": "link", "roce_v2_ipv4": "link", "firmware": "version", "driver": "version"}
 	for _, d := range a.differences {
-		o := observation{
-			kind: FindingUnexpected, entry: cmp.Or(entries[d.Key], "link"), subject: d.Subject, message: d.Message, root: a.differs(d.Key),
-			run: d.Unread && (d.Key == "active_ports" || d.Key == "firmware"),
-		}
+		o := observation{kind: FindingUnexpected, entry: cmp.Or(entries[d.Key], d.Key), subject: d.Subject, message: d.Message}
 		switch {
 		case d.Device == "":
-			o.run, o.root = false, ""
 		case len(d.Ports) > 0:
 			o.root = a.portRoots[d.Ports[0]]
 		case d.Unread:
-			o.root = rootHardware
+			o.root, o.run = rootHardware, d.Key == "active_ports" || d.Key == "firmware"
+		default:
+			o.root = a.differs(d.Key)
 		}
 		a.add(o)
 	}

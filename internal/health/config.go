@@ -38,7 +38,7 @@ type Config struct {
 	Now func() time.Time `yaml:"-"`
 	// Expect is the key expect of the configuration file. Its Validate checks it.
 	Expect expect.Rules `yaml:"-"`
-	// Memlock is as in expect.Options.
+	// Memlock is as of Expect.Compare.
 	Memlock *int64 `yaml:"-"`
 }
 

@@ -94,7 +94,7 @@ func (e *Evaluator) evaluate(s *state.Snapshot, now time.Time) *Host {
 	h.ExpectedDevices = e.config.Expect.Devices()
 	differences := make(map[string][]expect.Difference)
 	if (s.Ready || e.config.Once) && s.DiscoveryError == "" && s.StartError == "" {
-		for _, d := range e.config.Expect.Compare(s, expect.Options{Once: e.config.Once, Memlock: e.config.Memlock}) {
+		for _, d := range e.config.Expect.Compare(s, e.config.Once, e.config.Memlock) {
 			differences[d.Device] = append(differences[d.Device], d)
 		}
 	}
@@ -115,8 +115,8 @@ func (e *Evaluator) evaluate(s *state.Snapshot, now time.Time) *Host {
 	a.unexpected()
 	h.Findings = a.sorted()
 	e.dated("", h.Findings, now)
-	if len(h.Findings) > 0 && h.Problem != nil && h.Problem.Kind == ProblemNoDevices {
-		h.Problem = nil // The finding says more.
+	if p := h.Problem; p != nil && p.Kind == ProblemNoDevices && (h.ExpectedDevices != nil || h.Fails(SeverityCritical, now)) {
+		h.Problem = nil // It is as expected, or the finding says more.
 	}
 	h.Findings = slices.Concat(h.Findings, netnsBlind(s, &e.config), e.unusedAcceptances(h, now))
 	if p := h.Problem; p != nil && p.Kind == ProblemNoDevices && s.Ready && !now.IsZero() && !e.config.Once {

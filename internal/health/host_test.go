@@ -466,3 +466,37 @@ func TestActivePorts(t *testing.T) {
 		})
 	}
 }
+
+// TestNoDevice verifies when it is a problem that there is no device.
+func TestNoDevice(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		expect  expect.Rules
+		limit   *int64
+		health  health.Health
+		problem bool
+	}{
+		{"nothing is expected", nil, nil, health.Warning, true},
+		{"some are", expect.Rules{{Devices: new(1)}}, nil, health.Critical, false},
+		{"ports are", expect.Rules{{ActivePorts: new(1)}}, nil, health.Critical, false},
+		{"none is", expect.Rules{{Devices: new(0)}}, nil, health.OK, false},
+		{"memory is", expect.Rules{{Memlock: "unlimited"}}, new(int64(65536)), health.Warning, true},
+	} {
+		c := once()
+		c.Expect, c.Memlock = tc.expect, tc.limit
+		h := health.New(c, health.History{}).Evaluate(&state.Snapshot{})
+		if got := h.At(apitest.Now()); got != tc.health || (h.Problem != nil) != tc.problem {
+			t.Errorf("%s: %s, problem %+v", tc.name, got, h.Problem)
+		}
+		// Nothing is judged that could not be listed, or not yet.
+		for _, s := range []*state.Snapshot{{DiscoveryError: "EPERM"}, {StartError: "EMFILE"}} {
+			if h := health.New(c, health.History{}).Evaluate(s); len(h.Findings) > 0 {
+				t.Errorf("%s, %+v: %+v", tc.name, s, h.Findings)
+			}
+		}
+		c.Once = false
+		if h := health.New(c, health.History{}).Evaluate(&state.Snapshot{}); len(h.Findings) > 0 {
+			t.Errorf("%s, not ready: %+v", tc.name, h.Findings)
+		}
+	}
+}

@@ -17,21 +17,11 @@ type Difference struct {
 	Device string
 	// Key is that of the rule, and Subject adds which devices it is about.
 	Key, Subject string
-	// Message says what is expected and what there is.
-	Message string
+	Message      string
 	// Ports are those that are not active, if Key is active_ports.
 	Ports []int
 	// Unread is true if what there is could not be read.
 	Unread bool
-}
-
-// Options are what a comparison needs besides the rules.
-type Options struct {
-	// Once is true if no later snapshot has what is missing in this one.
-	Once bool
-	// Memlock is the RLIMIT_MEMLOCK of this process, if what started it also starts jobs. −1 means unlimited. Nil
-	// means that it says nothing.
-	Memlock *int64
 }
 
 // maxNames limits what a message lists.
@@ -39,8 +29,7 @@ const maxNames = 32
 
 // Devices returns the number of devices that the rules expect: that of all if there is one, else the sum. Nil means
 // that they expect no number.
-func (all Rules) Devices() *int {
-	var sum *int
+func (all Rules) Devices() (sum *int) {
 	for _, r := range all {
 		if r.Devices != nil && r.Device == "" {
 			return r.Devices
@@ -52,10 +41,11 @@ func (all Rules) Devices() *int {
 	return sum
 }
 
-// Compare returns how a snapshot differs from the rules. It accepts any snapshot.
-func (all Rules) Compare(s *state.Snapshot, o Options) (found []Difference) {
+// Compare returns how a snapshot differs from the rules. It accepts any snapshot. Once is true if no later snapshot has
+// what is missing in this one. The RLIMIT_MEMLOCK of this process is nil if it says nothing about jobs.
+func (all Rules) Compare(s *state.Snapshot, once bool, memlock *int64) (found []Difference) {
 	for i := range all {
-		c := comparison{Rule: &all[i], once: o.Once, values: all[i].values()}
+		c := comparison{Rule: &all[i], once: once, values: all[i].values()}
 		names, err := Names(c.Device)
 		for n := range s.Devices {
 			d := &s.Devices[n]
@@ -63,7 +53,7 @@ func (all Rules) Compare(s *state.Snapshot, o Options) (found []Difference) {
 				c.device(d)
 			}
 		}
-		c.host(o.Memlock)
+		c.host(memlock)
 		found = append(found, c.found...)
 	}
 	return found
@@ -78,8 +68,8 @@ type comparison struct {
 	names    []string
 	vanished int
 	// pending is true if a device is too new to know its ports.
-	pending       bool
-	ports, active int
+	pending bool
+	active  int
 	// down are the ports that are not active, and dead the devices without an active port.
 	down []port
 	dead []string
@@ -92,6 +82,13 @@ type port struct {
 }
 
 func (p *port) isActive() bool { return p.State == "active" || p.State == "active_defer" }
+
+func (p *port) roce() string {
+	if p.RoCEv2IPv4 != nil || p.LinkLayer == "" {
+		return map[bool]string{true: "true"}[p.RoCEv2IPv4 != nil]
+	}
+	return "no such GID"
+}
 
 // portsOf returns the ports of a device. If it cannot be opened, they are those of the kernel's files.
 func portsOf(d *state.DeviceState) (all []port) {
@@ -114,11 +111,8 @@ func portsOf(d *state.DeviceState) (all []port) {
 }
 
 func (c *comparison) device(d *state.DeviceState) {
-	switch {
-	case !d.Present && !d.Vanished.IsZero():
-		c.vanished++
-		return
-	case !d.Present:
+	if !d.Present {
+		c.vanished += map[bool]int{false: 1}[d.Vanished.IsZero()]
 		return
 	}
 	c.names = append(c.names, word(d.Name))
@@ -126,9 +120,9 @@ func (c *comparison) device(d *state.DeviceState) {
 		c.pending = true
 		return
 	}
-	all := portsOf(d)
+	all, is := portsOf(d), hardwareOf(d)
 	active := slices.DeleteFunc(slices.Clone(all), func(p port) bool { return !p.isActive() })
-	c.ports, c.active = c.ports+len(all), c.active+len(active)
+	c.active += len(active)
 	c.down = append(c.down, slices.DeleteFunc(all, func(p port) bool { return p.isActive() })...)
 	if len(active) == 0 {
 		c.dead = append(c.dead, d.Name)
@@ -137,19 +131,17 @@ func (c *comparison) device(d *state.DeviceState) {
 	c.version(d, "firmware", cmp.Or(d.Info, new(state.Device)).Firmware)
 	if d.Hardware != nil || c.once { // Otherwise it will be read soon.
 		c.each(d, "rate", rateText(bitsPerSecond(c.Rate)), active, func(p *port) string { return rateText(p.Rate) })
-		c.each(d, "roce_v2_ipv4", c.values["roce_v2_ipv4"], active, func(p *port) string {
-			switch {
-			case p.RoCEv2IPv4 != nil:
-				return "true"
-			case p.LinkLayer != "":
-				return "no such GID"
-			}
-			return ""
-		})
-		is := hardwareOf(d)
+		c.each(d, "roce_v2_ipv4", c.values["roce_v2_ipv4"], active, (*port).roce)
 		c.version(d, "driver", is.Identity.DriverVersion, is.Driver)
 	}
-	c.owners(d)
+	var got []string
+	for _, o := range cmp.Or(cmp.Or(d.Resources, new(state.Resources)).Inventory, new(state.Inventory)).Owners {
+		// A process that has more than it may is exempt, by the capability IPC_LOCK.
+		if m := o.Memlock; m != nil && c.isLess(m.Limit) && max(m.Pinned, m.Locked) <= m.Limit {
+			got = append(got, fmt.Sprintf("pid %d (%s) may lock %s", o.PID, word(o.Comm), text.Bytes(m.Limit)))
+		}
+	}
+	c.differ(Difference{Device: d.Name, Key: "memlock"}, got)
 }
 
 // each compares a value of each port. An empty one is not known.
@@ -175,18 +167,6 @@ func (c *comparison) version(d *state.DeviceState, key string, forms ...string) 
 	}
 }
 
-// owners compares the limits of the processes that hold objects on a device.
-func (c *comparison) owners(d *state.DeviceState) {
-	var got []string
-	for _, o := range cmp.Or(cmp.Or(d.Resources, new(state.Resources)).Inventory, new(state.Inventory)).Owners {
-		// A process that has more than it may is exempt, by the capability IPC_LOCK.
-		if m := o.Memlock; m != nil && c.isLess(m.Limit) && max(m.Pinned, m.Locked) <= m.Limit {
-			got = append(got, fmt.Sprintf("pid %d (%s) may lock %s", o.PID, word(o.Comm), text.Bytes(m.Limit)))
-		}
-	}
-	c.differ(Difference{Device: d.Name, Key: "memlock"}, got)
-}
-
 func (c *comparison) isLess(limit int64) bool {
 	wanted := lockable(c.Memlock)
 	return limit >= 0 && (wanted < 0 || limit < wanted)
@@ -199,8 +179,8 @@ func (c *comparison) host(memlock *int64) {
 	}
 	missing := *cmp.Or(c.Devices, new(int)) - len(c.names) - c.vanished
 	if missing > 0 {
-		c.differ(Difference{Key: "devices"}, []string{fmt.Sprintf("there %s %d%s",
-			text.Either(len(c.names), "is", "are"), len(c.names), around(": ", text.Join(c.names, ", ", maxNames), ""))})
+		is := fmt.Sprintf("there %s %d", text.Either(len(c.names), "is", "are"), len(c.names))
+		c.differ(Difference{Key: "devices"}, []string{text.JoinWords(": ", is, text.Join(c.names, ", ", maxNames))})
 	}
 	short := *cmp.Or(c.ActivePorts, new(int)) - c.active
 	if short <= 0 || c.pending {
@@ -228,14 +208,12 @@ func (c *comparison) host(memlock *int64) {
 
 func (c *comparison) inactive(device string, down []port) {
 	d := Difference{Device: device, Key: "active_ports", Unread: len(down) == 0}
-	got := []string{fmt.Sprintf("%d of %s active", c.active, text.Plural(c.ports, "port")+text.Either(c.ports, " is", " are"))}
+	all := c.active + len(c.down)
+	got := []string{fmt.Sprintf("%d of %s active", c.active, text.Count(all, "port is", "ports are"))}
 	for i := range down {
 		p := &down[i]
 		d.Ports = append(d.Ports, p.Number)
-		name := around("", word(p.device), " ")
-		if device != "" {
-			name = ""
-		}
+		name := map[bool]string{true: word(p.device) + " "}[device == ""]
 		got = append(got, fmt.Sprintf("%sport %d is %s", name, p.Number, cmp.Or(word(p.State), "in an unknown state")))
 	}
 	c.differ(d, got)
@@ -246,23 +224,17 @@ func (c *comparison) differ(d Difference, got []string) {
 	if len(got) == 0 {
 		return
 	}
-	selected := ""
-	if c.Device != ".*" {
-		selected = around(" of ", word(c.Device), "")
+	selected := word(c.Device)
+	if selected == ".*" {
+		selected = ""
 	}
 	d.Subject = d.Key
 	if d.Device == "" {
-		d.Subject += selected
+		d.Subject = text.JoinWords(" of ", d.Key, selected)
 	}
-	d.Message = fmt.Sprintf("`%s: %s` is expected%s, but %s.", d.Key, word(c.values[d.Key]), selected, text.Join(got, ", ", maxNames))
+	expected := text.JoinWords(" of ", fmt.Sprintf("`%s: %s` is expected", d.Key, word(c.values[d.Key])), selected)
+	d.Message = fmt.Sprintf("%s, but %s.", expected, text.Join(got, ", ", maxNames))
 	c.found = append(c.found, d)
-}
-
-func around(before, s, after string) string {
-	if s == "" {
-		return ""
-	}
-	return before + s + after
 }
 
 func word(s string) string { return text.Truncate(text.Clean(s), text.MaxName) }

@@ -51,8 +51,8 @@ func TestRefused(t *testing.T) {
 		{"{firmware: '28.[a'}", `expect.firmware is "28.[a": use a pattern such as 28.43.* of up to 100 characters`},
 		{"{driver: '" + strings.Repeat("*a", 51) + "'}", "expect.driver is "},
 		{"{devices: 0, active_ports: 1}", `expect.devices is "0": leave out the other keys, which no device can meet`},
-		{"[{rate: 200G}, {rate: 400G}]", "expect[1].rate is 400G, and expect[0] has 200G for the same devices: leave out one"},
-		{"[{device: a, mtu: 4096, devices: 2}, {device: a, mtu: 1024}]", "expect[1].mtu is 1024, and expect[0] has 4096 for the same devices: leave out one"},
+		{"[{rate: 200G}, {rate: 400G}]", "expect[1].rate is 400G, and an earlier item has 200G for the same devices: leave out one"},
+		{"[{device: a, mtu: 4096, devices: 2}, {device: a, mtu: 1024}]", "expect[1].mtu is 1024, and an earlier item has 4096 for the same devices: leave out one"},
 		{"[{devices: 1}, {mtu: 1}]", `expect[1].mtu is "1": use a number`},
 		{many, "expect has 65 items: use no more than 64"},
 		{"{rate: }", `line 1: expect has no value for the key "rate": give one, or leave out the key`},
@@ -178,7 +178,7 @@ func TestCompare(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			for _, d := range rules(t, tc.rules).Compare(host(tc.host...), expect.Options{}) {
+			for _, d := range rules(t, tc.rules).Compare(host(tc.host...), false, nil) {
 				unread := map[bool]string{true: "?"}[d.Unread]
 				got = append(got, d.Device+"/"+d.Subject+unread+": "+d.Message)
 			}
@@ -194,10 +194,10 @@ func TestOnce(t *testing.T) {
 	t.Parallel()
 	all := rules(t, "{active_ports: 1, rate: 400G, memlock: 1MiB}")
 	for limit, want := range map[int64]int{-1: 2, 1 << 20: 2, 1<<20 - 1: 3} {
-		if got := all.Compare(host("a new"), expect.Options{Once: true, Memlock: &limit}); len(got) != want-1 {
+		if got := all.Compare(host("a new"), true, &limit); len(got) != want-1 {
 			t.Errorf("limit %d: %+v", limit, got)
 		}
-		if got := all.Compare(host("a later"), expect.Options{Once: true, Memlock: &limit}); len(got) != want-1 {
+		if got := all.Compare(host("a later"), true, &limit); len(got) != want-1 {
 			t.Errorf("limit %d: %+v", limit, got)
 		}
 	}
@@ -241,7 +241,7 @@ func TestOf(t *testing.T) {
 		if tc.host == nil {
 			continue
 		}
-		if found := rules(t, b.String()).Compare(s, expect.Options{Once: true}); found != nil {
+		if found := rules(t, b.String()).Compare(s, true, nil); found != nil {
 			t.Errorf("%s: it differs from itself: %+v", tc.name, found)
 		}
 	}

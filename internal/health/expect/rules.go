@@ -86,22 +86,22 @@ func (all Rules) Validate() error {
 		return fmt.Errorf("expect has %d items: use no more than %d", len(all), maxRules)
 	}
 	var wrong []string
-	for i := range all {
+	earlier := make(map[[2]string]string)
+	for i, r := range all {
 		place := "expect"
 		if len(all) > 1 {
 			place = fmt.Sprintf("expect[%d]", i)
 		}
-		for _, s := range all[i].flaws() {
+		for _, s := range r.flaws() {
 			wrong = append(wrong, place+s)
 		}
-		values := all[i].values()
-		for n := range all[:i] {
-			others := all[n].values()
-			for _, key := range slices.Sorted(maps.Keys(values)) {
-				if other := others[key]; all[n].Device == all[i].Device && other != "" && other != values[key] {
-					wrong = append(wrong, fmt.Sprintf("%s.%s is %s, and expect[%d] has %s for the same devices: leave out one", place, key, values[key], n, other))
-				}
+		values := r.values()
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			of := [2]string{r.Device, key}
+			if other := cmp.Or(earlier[of], values[key]); other != values[key] {
+				wrong = append(wrong, fmt.Sprintf("%s.%s is %s, and an earlier item has %s for the same devices: leave out one", place, key, values[key], other))
 			}
+			earlier[of] = values[key]
 		}
 	}
 	if wrong == nil {
