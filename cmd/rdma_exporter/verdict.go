@@ -169,6 +169,6 @@ func (v *verdictFlags) audit(ctx context.Context, o *options, std stdio) (found 
 	return found, nil
 }
 
-func unknown(kind, detail string) verdict.Verdict {
+func unknown(kind health.Kind, detail string) verdict.Verdict {
 	return verdict.Verdict{Status: verdict.Unknown, Line: verdict.Line(kind, "", detail, health.RemedyExporter)}
 }

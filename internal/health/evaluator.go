@@ -119,10 +119,6 @@ func (e *Evaluator) evaluate(s *state.Snapshot, now time.Time) *Host {
 		h.Problem = nil // It is as expected, or the finding says more.
 	}
 	h.Findings = slices.Concat(h.Findings, netnsBlind(s, &e.config), e.unusedAcceptances(h, now))
-	if p := h.Problem; p != nil && p.Kind == ProblemNoDevices && s.Ready && !now.IsZero() && !e.config.Once {
-		none := Finding{Kind: Kind(p.Kind), Severity: SeverityCritical, Remedy: p.Remedy}
-		p.Since = e.history.recordSeen(keyOf("", &none), &none, now).First
-	}
 	h.Past = e.past(h, now)
 	return h
 }

@@ -134,7 +134,7 @@ func (h *History) touch(host *Host, now time.Time) {
 func (h *Host) has(key FindingKey) bool {
 	is := func(f Finding) bool { return keyOf(key.Device, &f) == key }
 	return slices.ContainsFunc(h.Devices, func(d *Device) bool { return d.State.Name == key.Device && slices.ContainsFunc(d.Findings, is) }) ||
-		key.Device == "" && (slices.ContainsFunc(h.Findings, is) || h.Problem != nil && Kind(h.Problem.Kind) == key.Kind)
+		key.Device == "" && slices.ContainsFunc(h.Findings, is)
 }
 
 func (h *History) clone() History {

@@ -327,8 +327,6 @@ type Problem struct {
 	Action string `json:"action"`
 	// Remedy is that of a finding.
 	Remedy Remedy `json:"remedy"`
-	// Since is when it was seen first. Zero means unknown.
-	Since time.Time `json:"since,omitzero"`
 }
 
 // ProblemKind is the kind of a problem.

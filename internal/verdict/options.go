@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -9,12 +10,11 @@ import (
 	"time"
 
 	"rdma_exporter/internal/health"
-	"rdma_exporter/internal/state"
 )
 
 // Options say what makes a verdict bad.
 type Options struct {
-	// For is how long a finding must stand to count.
+	// For is how long a finding must exist to count.
 	For time.Duration
 	// ClearAfter is how long a verdict stays bad after the last finding that counted.
 	ClearAfter time.Duration
@@ -27,11 +27,9 @@ type Options struct {
 }
 
 const (
-	// maxFor limits Options.For.
 	maxFor = 24 * time.Hour
 	// maxClearAfter is how long the exporter remembers a finding that is over.
 	maxClearAfter = 10 * time.Minute
-	maxExpected   = 1 << 16
 )
 
 // Default returns the default options.
@@ -39,70 +37,64 @@ func Default() Options {
 	return Options{For: 2 * time.Minute, ClearAfter: 5 * time.Minute, FailOn: health.SeverityCritical, Devices: -1, ActivePorts: -1}
 }
 
-// Parse returns the options of a query: for, clear_after, fail_on, accept, expect_devices and expect_active_ports. An
-// error begins with the key that is wrong, and is one line.
+// Parse returns the options of a query. The error names what is wrong with a parameter.
 func Parse(query url.Values) (Options, error) {
 	o := Default()
-	keys := map[string]func(string) error{
-		"for":         span(&o.For, maxFor),
-		"clear_after": span(&o.ClearAfter, maxClearAfter),
-		"fail_on": func(s string) error {
-			if o.FailOn = health.Severity(s); o.FailOn != health.SeverityWarning && o.FailOn != health.SeverityCritical {
-				return fmt.Errorf("use %s or %s", health.SeverityWarning, health.SeverityCritical)
-			}
-			return nil
-		},
-		"accept": func(s string) error {
-			kind, _, _ := strings.Cut(s, "/")
-			if o.Accept = append(o.Accept, s); !slices.Contains(health.AcceptableKinds(), health.Kind(kind)) {
-				return fmt.Errorf("there is no such finding; docs/reference/findings.md lists them")
-			}
-			return nil
-		},
-		"expect_devices":      number(&o.Devices),
-		"expect_active_ports": number(&o.ActivePorts),
-	}
 	for key, values := range query {
-		set := keys[key]
-		if set == nil {
-			return o, fmt.Errorf("%q is no parameter of a verdict", key)
-		}
-		for _, s := range values {
-			if err := set(s); err != nil {
-				return o, fmt.Errorf("%s is %q: %w", key, s, err)
+		for _, value := range values {
+			if err := o.set(key, value); err != nil {
+				return o, fmt.Errorf("%s is %q: %w", key, value, err)
 			}
 		}
 	}
 	return o, nil
 }
 
-func span(to *time.Duration, most time.Duration) func(string) error {
-	return func(s string) error {
-		d, err := time.ParseDuration(s)
-		if *to = d; err != nil || d < 0 || d > most {
-			return fmt.Errorf("use a duration from 0s to %s", most)
+func (o *Options) set(key, value string) (err error) {
+	switch key {
+	case "for":
+		o.For, err = span(value, maxFor)
+	case "clear_after":
+		o.ClearAfter, err = span(value, maxClearAfter)
+	case "expect_devices":
+		o.Devices, err = number(value)
+	case "expect_active_ports":
+		o.ActivePorts, err = number(value)
+	case "fail_on":
+		if o.FailOn = health.Severity(value); o.FailOn != health.SeverityWarning && o.FailOn != health.SeverityCritical {
+			err = errors.New("use warning or critical")
 		}
-		return nil
+	case "accept":
+		o.Accept = append(o.Accept, value)
+		if kind, _, _ := strings.Cut(value, "/"); !slices.Contains(health.AcceptableKinds(), health.Kind(kind)) {
+			err = errors.New("there is no such finding; docs/reference/findings.md lists them")
+		}
+	default:
+		err = errors.New("there is no such parameter")
 	}
+	return err
 }
 
-func number(to *int) func(string) error {
-	return func(s string) error {
-		n, err := strconv.Atoi(s)
-		if *to = n; err != nil || n < 0 || n > maxExpected {
-			return fmt.Errorf("use a whole number from 0 to %d", maxExpected)
-		}
-		return nil
+func span(s string, most time.Duration) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 || d > most {
+		return 0, fmt.Errorf("use a duration from 0s to %.0fm", most.Minutes())
 	}
+	return d, nil
 }
 
-// accepts reports whether a finding does not count although it is severe enough.
-func (o *Options) accepts(f *health.Finding) bool {
-	return f.Accepted != nil || f.Kind == health.FindingNetnsBlind ||
-		slices.Contains(o.Accept, string(f.Kind)) || slices.Contains(o.Accept, string(f.Kind)+"/"+f.Subject)
+func number(s string) (int, error) {
+	n, err := strconv.ParseUint(s, 10, 16)
+	if err != nil {
+		return 0, errors.New("use a whole number from 0 to 65535")
+	}
+	return int(n), nil
 }
 
 func (o *Options) counts(f *health.Finding) bool {
-	order := state.Severities()
-	return !o.accepts(f) && slices.Contains(order, f.Severity) && slices.Index(order, f.Severity) <= slices.Index(order, o.FailOn)
+	severe := f.Severity == health.SeverityCritical || o.FailOn == health.SeverityWarning
+	return severe && f.Counts() && !slices.ContainsFunc(o.Accept, func(a string) bool {
+		kind, subject, one := strings.Cut(a, "/")
+		return kind == string(f.Kind) && (!one || subject == f.Subject)
+	})
 }

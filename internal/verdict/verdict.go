@@ -15,25 +15,21 @@ import (
 
 // The statuses, which are exit statuses too. node-problem-detector reads them in the same way.
 const (
-	OK = iota
-	// Bad means that a finding counts.
-	Bad
-	// Unknown means that nothing could be judged.
-	Unknown
+	OK      = iota
+	Bad     // A finding counts.
+	Unknown // Nothing could be judged.
 )
 
 // The kinds that are not those of findings.
 const (
-	KindUnreachable = "exporter_unreachable"
-	KindRefused     = "exporter_refused"
-	KindNoAudit     = "no_audit"
-	kindNoDevice    = "no_device"
-	kindFewDevices  = "too_few_devices"
-	kindFewPorts    = "too_few_ports"
-	kindNotProbed   = "not_probed"
-	kindStale       = "stale"
-	kindRunFailed   = "run_failed"
-	kindTooNew      = "too_new"
+	KindUnreachable health.Kind = "exporter_unreachable"
+	KindRefused     health.Kind = "exporter_refused"
+	KindNoAudit     health.Kind = "no_audit"
+	kindNoDevice    health.Kind = "no_device"
+	kindFewDevices  health.Kind = "too_few_devices"
+	kindFewPorts    health.Kind = "too_few_ports"
+	kindNotProbed   health.Kind = "not_probed"
+	kindTooNew      health.Kind = "too_new"
 )
 
 // Verdict is the answer.
@@ -41,7 +37,7 @@ type Verdict struct {
 	Status int    `json:"status"`
 	Line   string `json:"line"`
 	// Kind is that of the worst finding that counts, or a word for what is missing or unknown. Empty if all is well.
-	Kind string `json:"kind,omitempty"`
+	Kind health.Kind `json:"kind,omitempty"`
 	// Device and Port are where it is. Empty and 0 if it has no single place.
 	Device string        `json:"device,omitempty"`
 	Port   int           `json:"port,omitempty"`
@@ -52,67 +48,67 @@ type Verdict struct {
 	GoodSince time.Time `json:"good_since,omitzero"`
 }
 
+// Valid reports whether the verdict could be one of Of.
+func (v *Verdict) Valid() bool {
+	said, remedy, _ := strings.Cut(v.Line, do)
+	return v.Status >= OK && v.Status <= Unknown && len(v.Line) <= maxLine && strings.HasPrefix(v.Line, prefix) && plain(said+remedy) == said+remedy
+}
+
 // Of returns the verdict on a host at a moment. It accepts any host, and nil.
 func Of(h *health.Host, o Options, now time.Time) Verdict {
 	j := judge{Options: o, host: cmp.Or(h, new(health.Host)), now: now}
 	j.count()
-	j.standing()
+	j.collect()
 	slices.SortStableFunc(j.faults, byHarm)
 	for i := range j.faults {
 		if f := &j.faults[i]; now.Sub(f.Since) >= o.For {
-			return j.bad(f, j.detail(f))
+			return j.bad(f, j.detail(f), time.Time{})
 		}
 	}
 	held, good := j.over()
 	if held != nil {
-		v := j.bad(held, "held until steady")
-		v.GoodSince = good
-		return v
+		return j.bad(held, "held until steady", good)
 	}
 	if kind, detail, remedy := j.unknown(); kind != "" {
 		return Verdict{Status: Unknown, Line: Line(kind, "", detail, remedy), Kind: kind, Remedy: remedy}
 	}
-	line := prefix + "ok: " + j.ofPorts() + ", " + text.Plural(j.devices, "device")
-	return Verdict{Line: line, Remedy: health.RemedyNone, GoodSince: good}
+	return Verdict{Line: prefix + "ok: " + j.ofPorts() + ", " + text.Plural(j.devices, "device"), Remedy: health.RemedyNone, GoodSince: good}
 }
-
-// Valid reports whether the verdict could be one of Of.
-func (v *Verdict) Valid() bool { return v.Status >= OK && v.Status <= Unknown && IsLine(v.Line) }
 
 // fault is a finding that counts once it has existed for long enough.
 type fault struct {
 	health.Finding
 	device string
 	port   int
+	counts bool
 }
 
 func byHarm(a, b fault) int {
+	// What is missing altogether is no finding, and comes first among those as harmful.
 	index := func(f fault) []int {
-		// What is missing altogether has no harm in the past, and comes first among the kinds.
 		return []int{slices.Index(health.Harms(), f.Harm), slices.Index(state.Severities(), f.Severity), slices.Index(health.Kinds(), f.Kind)}
 	}
-	return cmp.Or(slices.Compare(index(a), index(b)), cmp.Compare(a.device, b.device), cmp.Compare(a.port, b.port), cmp.Compare(a.Subject, b.Subject))
+	return cmp.Or(slices.Compare(index(a), index(b)), cmp.Compare(a.device, b.device), cmp.Compare(a.Subject, b.Subject))
 }
 
 type judge struct {
 	Options
 	host *health.Host
 	now  time.Time
-	// devices are present, known were once or are expected, and ports and active are those of the present ones.
-	devices, known, ports, active int
-	faults                        []fault
+	// devices are present, and ports and active are theirs.
+	devices, ports, active int
+	faults                 []fault
 }
 
 func (j *judge) count() {
-	j.known = max(len(j.host.Devices), j.Devices)
 	for _, d := range j.host.Devices {
 		if !d.State.Present {
 			continue
 		}
 		j.devices++
 		var states []string
-		if last, hardware := d.State.Last, d.State.Hardware; last != nil && last.Info != nil {
-			for _, p := range last.Info.Ports {
+		if run, hardware := d.State.Last, d.State.Hardware; run != nil && run.Info != nil {
+			for _, p := range run.Info.Ports {
 				states = append(states, p.State)
 			}
 		} else if hardware != nil && hardware.Latest != nil {
@@ -121,107 +117,92 @@ func (j *judge) count() {
 			}
 		}
 		j.ports += len(states)
-		for _, s := range states {
-			if s == "active" || s == "active_defer" {
-				j.active++
-			}
-		}
+		j.active += len(slices.DeleteFunc(states, func(s string) bool { return s != "active" && s != "active_defer" }))
 	}
 }
 
-// standing collects what counts now.
-func (j *judge) standing() {
+// collect collects what counts now.
+func (j *judge) collect() {
 	for _, d := range j.host.Devices {
 		explained := false
-		for i := range d.Findings {
-			explained = explained || d.Findings[i].Severity != health.SeverityInfo
-			j.add(d.State.Name, d.Findings[i])
+		for _, f := range d.Findings {
+			explained = explained || f.Severity != health.SeverityInfo
+			j.add(d.State.Name, f)
 		}
-		f := health.Finding{Severity: health.SeverityWarning, Harm: health.HarmDegradation, Remedy: health.RemedyExporter}
-		switch is, _ := d.At(j.now); {
-		case explained || is == health.OK:
-			continue
-		case is != health.Unknown:
-			f.Kind, f.Severity, f.Remedy, f.Reason = kindRunFailed, health.Severity(is), health.RemedyDriver, "the last probe run failed"
-		case d.State.Last == nil:
-			f.Kind, f.Reason = kindNotProbed, "no probe run yet"
-		default:
-			f.Kind, f.Reason = kindStale, "no recent probe run"
+		if is, _ := d.At(j.now); is != health.OK && !explained {
+			f := health.Finding{Kind: kindNotProbed, Severity: health.SeverityWarning, Harm: health.HarmDegradation, Remedy: health.RemedyExporter, Reason: "no good probe run"}
+			if is == health.Critical {
+				f.Severity = health.SeverityCritical
+			}
+			j.add(d.State.Name, f)
 		}
-		j.add(d.State.Name, f)
 	}
 	for _, f := range j.host.Findings {
 		j.add("", f)
 	}
-	if s := j.host.Snapshot; s == nil || !s.Ready || s.DiscoveryError != "" {
+	s, p := j.host.Snapshot, j.host.Problem
+	if s == nil || !s.Ready || s.DiscoveryError != "" {
 		return
 	}
-	none := health.Finding{Kind: kindFewDevices, Severity: health.SeverityCritical, Harm: health.HarmOutage, Remedy: health.RemedyDriver}
-	if j.devices == 0 {
-		none.Kind = kindNoDevice
-	}
-	if p := j.host.Problem; p != nil && p.Kind == health.ProblemNoDevices && j.Devices != 0 {
-		none.Since = p.Since
-		j.add("", none)
-	} else if j.Devices > j.devices {
-		j.fewer(none, j.Devices, j.devices, health.FindingVanished)
+	none := p != nil && p.Kind == health.ProblemNoDevices && j.Devices != 0
+	if none || j.Devices > j.devices {
+		j.fewer(kindFewDevices, health.RemedyDriver, health.FindingVanished)
 	}
 	if j.ActivePorts > j.active {
-		none.Kind, none.Remedy = kindFewPorts, health.RemedyNetwork
-		j.fewer(none, j.ActivePorts, j.ports, health.FindingPortDown, health.FindingVanished)
+		j.fewer(kindFewPorts, health.RemedyNetwork, health.FindingPortDown, health.FindingVanished)
 	}
 }
 
 func (j *judge) add(device string, f health.Finding) {
-	if j.counts(&f) {
-		j.faults = append(j.faults, j.fault(device, f))
+	if at := j.fault(device, f); at.counts {
+		j.faults = append(j.faults, at)
 	}
 }
 
-// fewer adds that there are fewer than expected of what the host has: as the finding that says which, if there is one.
-func (j *judge) fewer(f health.Finding, expected, all int, causes ...health.Kind) {
-	var found []fault
+// fewer adds that there is less than expected: as the finding that says what is missing, if there is one.
+func (j *judge) fewer(kind health.Kind, remedy health.Remedy, causes ...health.Kind) {
+	all := []fault{j.fault("", health.Finding{Kind: kind, Remedy: remedy})}
 	for _, d := range j.host.Devices {
 		for _, f := range d.Findings {
 			for _, f := range append([]health.Finding{f}, f.Consequences...) {
 				if slices.Contains(causes, f.Kind) {
-					found = append(found, j.fault(d.State.Name, f))
+					all = append(all, j.fault(d.State.Name, f))
 				}
 			}
 		}
 	}
-	if len(found) == 0 {
-		j.faults = append(j.faults, j.fault("", f))
-		return
+	// Of several, the one that was bad before the others counts.
+	worst := all[0]
+	if len(all) > 1 {
+		worst = slices.MinFunc(all[1:], func(a, b fault) int {
+			return cmp.Or(cmp.Compare(slices.Index(state.Severities(), a.Severity), slices.Index(state.Severities(), b.Severity)), a.Since.Compare(b.Since), byHarm(a, b))
+		})
 	}
-	// As many may be down for as long as they want.
-	slices.SortStableFunc(found, func(a, b fault) int { return a.Since.Compare(b.Since) })
-	since := found[min(max(all-expected, 0), len(found)-1)].Since
-	slices.SortStableFunc(found, byHarm)
-	found[0].Severity, found[0].Harm, found[0].Since = f.Severity, f.Harm, since
-	j.faults = append(j.faults, found[0])
+	worst.Severity, worst.Harm = health.SeverityCritical, health.HarmOutage
+	j.faults = append(j.faults, worst)
 }
 
 // fault returns a finding with its port. What is expected and missing has its own name.
 func (j *judge) fault(device string, f health.Finding) fault {
-	at := fault{f, device, 0}
+	at := fault{f, device, 0, j.counts(&f)}
 	at.Since = cmp.Or(f.Since, j.host.Began)
-	switch what, _, _ := strings.Cut(f.Subject, " "); {
-	case f.Kind == health.Kind(health.ProblemNoDevices), f.Kind == health.FindingUnexpected && what == "devices" && j.devices == 0:
-		at.Kind = kindNoDevice
-	case f.Kind == health.FindingUnexpected && what == "devices":
-		at.Kind = kindFewDevices
-	case f.Kind == health.FindingUnexpected && what == "active_ports":
-		at.Kind = kindFewPorts
-		for _, below := range f.Consequences {
-			if below.Kind == health.FindingPortDown {
-				at.Kind, at.Subject = below.Kind, below.Subject
+	if f.Kind == health.FindingUnexpected {
+		switch what, _, _ := strings.Cut(f.Subject, " "); what {
+		case "devices":
+			at.Kind = kindFewDevices
+		case "active_ports":
+			at.Kind = kindFewPorts
+			for _, below := range f.Consequences {
+				if below.Kind == health.FindingPortDown {
+					at.Kind, at.Subject = below.Kind, below.Subject
+				}
 			}
 		}
 	}
-	if _, err := fmt.Sscanf(at.Subject, "port %d", &at.port); err != nil {
-		_, _ = fmt.Sscanf(at.Subject, "ports %d", &at.port)
+	if at.Kind == kindFewDevices && j.devices == 0 {
+		at.Kind = kindNoDevice
 	}
+	_, _ = fmt.Sscanf(strings.Replace(at.Subject, "ports", "port", 1), "port %d", &at.port)
 	return at
 }
 
@@ -229,16 +210,15 @@ func (j *judge) fault(device string, f health.Finding) fault {
 func (j *judge) over() (held *fault, good time.Time) {
 	var all []fault
 	for _, p := range j.host.Past {
-		if p.LastSeen.Sub(cmp.Or(p.Since, j.host.Began)) >= j.For {
-			all = append(all, j.fault(p.Device, p.Finding))
+		if f := j.fault(p.Device, p.Finding); f.LastSeen.Sub(f.Since) >= j.For {
+			all = append(all, f)
 		}
 	}
 	slices.SortFunc(all, byHarm)
 	devices, active := j.devices, j.active
 	for i := range all {
 		f := &all[i]
-		recent := j.now.Sub(f.LastSeen) < j.ClearAfter
-		counted := j.counts(&f.Finding)
+		recent, counted := j.now.Sub(f.LastSeen) < j.ClearAfter, f.counts
 		if recent && (f.Kind == health.FindingVanished || f.Kind == health.FindingPortDown) {
 			active--
 			if f.Kind == health.FindingVanished {
@@ -260,20 +240,18 @@ func (j *judge) over() (held *fault, good time.Time) {
 }
 
 // unknown says why nothing could be judged. The kind is empty if something was.
-func (j *judge) unknown() (kind, detail string, remedy health.Remedy) {
-	s := j.host.Snapshot
-	judged := slices.ContainsFunc(j.host.Devices, func(d *health.Device) bool { is, _ := d.At(j.now); return is != health.Unknown })
+func (j *judge) unknown() (kind health.Kind, detail string, remedy health.Remedy) {
+	s, p := j.host.Snapshot, j.host.Problem
+	judged := func(d *health.Device) bool { is, _ := d.At(j.now); return is != health.Unknown }
 	switch {
-	case s == nil:
-		return string(health.ProblemNotListed), "no list of devices yet", health.RemedyNone
-	case s.DiscoveryError != "":
-		return string(health.ProblemDiscovery), "the devices cannot be listed", health.RemedyExporter
-	case s.StartError != "":
-		return string(health.ProblemStart), "no child process starts", health.RemedyExporter
-	case !s.Ready:
+	case p != nil && p.Kind == health.ProblemDiscovery:
+		return "discovery", "the devices cannot be listed", health.RemedyExporter
+	case p != nil && p.Kind == health.ProblemStart:
+		return "cannot_start", "no child process starts", health.RemedyExporter
+	case s == nil || !s.Ready:
 		return kindNotProbed, "the first probe runs have not ended", health.RemedyNone
-	case len(j.host.Devices) > 0 && !judged:
-		return kindStale, "no device has a recent probe run", health.RemedyExporter
+	case len(j.host.Devices) > 0 && !slices.ContainsFunc(j.host.Devices, judged):
+		return kindNotProbed, "no device has a recent probe run", health.RemedyExporter
 	case len(j.faults) > 0 && j.now.Sub(j.host.Began) < j.For:
 		// Whether it is new, or older than the exporter, is not known.
 		return kindTooNew, "the exporter has just started", health.RemedyNone
@@ -281,14 +259,14 @@ func (j *judge) unknown() (kind, detail string, remedy health.Remedy) {
 	return "", "", ""
 }
 
-func (j *judge) bad(f *fault, detail string) Verdict {
+func (j *judge) bad(f *fault, detail string, good time.Time) Verdict {
 	place := f.device
 	if f.port > 0 {
 		place = fmt.Sprintf("%s/%d", f.device, f.port)
 	}
 	return Verdict{
-		Status: Bad, Line: Line(string(f.Kind), place, detail, f.Remedy), Kind: string(f.Kind),
-		Device: text.Clean(f.device), Port: f.port, Remedy: f.Remedy, Since: f.Since,
+		Status: Bad, Line: Line(f.Kind, place, detail, f.Remedy), Kind: f.Kind,
+		Device: text.Clean(f.device), Port: f.port, Remedy: f.Remedy, Since: f.Since, GoodSince: good,
 	}
 }
 
@@ -298,10 +276,8 @@ func (j *judge) detail(f *fault) string {
 	case health.FindingPortDown, kindFewPorts:
 		return j.ofPorts()
 	case health.FindingVanished, kindNoDevice, kindFewDevices:
-		if j.known > 0 {
-			return fmt.Sprintf("%d of %s", j.devices, text.Plural(j.known, "device"))
-		}
-		return "no RDMA device"
+		known := max(len(j.host.Devices), j.Devices, *cmp.Or(j.host.ExpectedDevices, new(int)))
+		return fmt.Sprintf("%d of %s", j.devices, text.Plural(max(known, 1), "device"))
 	}
 	return f.Reason
 }
