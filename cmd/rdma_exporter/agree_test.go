@@ -17,6 +17,7 @@ import (
 	"rdma_exporter/internal/health/expect"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/terminal"
+	"rdma_exporter/internal/verdict"
 	"rdma_exporter/internal/web"
 )
 
@@ -112,6 +113,7 @@ func TestAgree(t *testing.T) {
 				}
 				page, err := web.New(web.Config{
 					Status: func(time.Time) *api.Status { return status }, Snapshot: func() *state.Snapshot { return tc.now },
+					Verdict:  func(o verdict.Options, now time.Time) verdict.Verdict { return verdict.Of(host, o, now) },
 					Gatherer: registry, Registerer: registry, Logger: slog.New(slog.DiscardHandler),
 				})
 				if err != nil {
