@@ -218,7 +218,7 @@ func Catalogue() []Entry {
 			"The memory of the entries, some 64 bytes each, is pinned and never used. It counts towards the limits of its owners.",
 			"Have the owner request fewer entries (cqe of ibv_create_cq): as many as there can be outstanding work requests on all queue pairs that share the queue. `{show}` lists the sizes."),
 		entry(FindingPortDown, "down", portLoss, RemedyNetwork, "", "{subject} {are} down",
-			"At the last probe run a port was neither active nor coming up."+portGrade,
+			"At the last probe run, or by the kernel's files if it could not open the device, a port was neither active nor coming up."+portGrade,
 			"Nothing gets through the port: new connections fail, and existing ones break. What needs an active port, such as the loopback path, is not probed.",
 			"Check `rdma link show`, and `ip link show` for the network device of a RoCE or iWARP port: it must be up, with a carrier. On InfiniBand, check `ibstat`: physical state `Polling` means there is nothing at the other end. Check the cable, module and switch, and `dmesg`."),
 		entry(FindingPortDown, "not_configured", portLoss, RemedyNetwork, "", "{subject} {are} linked but not active",

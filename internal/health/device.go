@@ -41,10 +41,7 @@ func isUnusable(run *state.Run) bool {
 }
 
 func (a *assessor) ports() {
-	if a.last.Info == nil {
-		return
-	}
-	all := a.last.Info.Ports
+	all := a.state.Ports()
 	down := slices.DeleteFunc(slices.Clone(all), isActive)
 	active := len(all) - len(down)
 	for _, entry := range []string{"down", "not_configured"} {

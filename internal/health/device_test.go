@@ -83,6 +83,13 @@ func TestPortDown(t *testing.T) {
 	s = dev("down")
 	s.Present = false
 	r.add("a device that vanished", s)
+	s = failed(state.Run{FailedVerb: "ibv_open_device", Errno: "EPERM"})
+	s.Hardware = &state.HardwareState{Latest: &state.Hardware{Ports: []state.HardwarePort{
+		{Number: 1, State: "down", LinkLayer: "InfiniBand"}, {Number: 2, State: "active", LinkLayer: "InfiniBand"},
+	}}}
+	r.found("a device that cannot be opened, active before: [1 2]", health.Assess(s, health.Default(), health.History{Ports: map[string][]int{"rxe0": {1, 2}}}))
+	s.Hardware.Failures = 1
+	r.found("a device that can be neither opened nor read", health.Assess(s, health.Default(), health.History{Ports: map[string][]int{"rxe0": {1, 2}}}))
 	s = dev("down")
 	s.Last.Info.Ports[0].LinkLayer = ""
 	r.found("without a link layer, in an audit", health.Assess(s, once(), health.History{}))

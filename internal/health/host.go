@@ -396,8 +396,8 @@ func unplugged(s *state.Snapshot) bool {
 }
 
 func lastPorts(d *state.DeviceState) []state.Port {
-	if !d.Present || d.Last == nil || d.Last.Info == nil {
+	if !d.Present {
 		return nil
 	}
-	return d.Last.Info.Ports
+	return d.Ports()
 }

@@ -114,6 +114,20 @@ func (d *DeviceState) Queried(port int) bool {
 		slices.ContainsFunc(d.Last.Info.Ports, func(p Port) bool { return p.Number == port })
 }
 
+// Ports returns the ports as the last run found them, or by the last reading of the hardware if it could not query the
+// device. They are nil while neither is known.
+func (d *DeviceState) Ports() (ports []Port) {
+	switch h := d.Hardware; {
+	case d.Last != nil && d.Last.Info != nil:
+		return d.Last.Info.Ports
+	case d.Last != nil && h != nil && h.Latest != nil && h.Failures == 0:
+		for _, p := range h.Latest.Ports {
+			ports = append(ports, Port{Number: p.Number, State: p.State, LinkLayer: p.LinkLayer})
+		}
+	}
+	return ports
+}
+
 // ShowsSizes reports whether the last full run requested the given sizes, see
 // [Run.Sizes]. Only then its actual sizes may be shown next to them.
 func (d *DeviceState) ShowsSizes(sizes string) bool { return d.Full != nil && d.Full.Sizes == sizes }

@@ -242,8 +242,8 @@ func brief(d api.Device) string {
 		return d.Headline
 	}
 	var facts []string
-	if d.Info != nil && len(d.Info.Ports) > 0 {
-		facts = append(facts, text.Either(len(d.Info.Ports), "port ", "ports ")+portStates(d))
+	if n := len(d.Ports()); n > 0 {
+		facts = append(facts, text.Either(n, "port ", "ports ")+portStates(d))
 	}
 	facts = append(facts, d.Summary()...)
 	if rest := strings.TrimSpace(strings.TrimPrefix(d.Headline, health.NothingToDo)); rest != "" {

@@ -94,14 +94,11 @@ func lookOf(v any) style {
 }
 
 func portStates(d api.Device) string {
-	if d.Info == nil {
-		return ""
-	}
 	var states groups[string]
-	for _, port := range d.Info.Ports {
+	for _, port := range d.Ports() {
 		states.add(port.State, "")
 	}
-	if len(d.Info.Ports) == 1 {
+	if len(d.Ports()) == 1 {
 		return states.keys[0]
 	}
 	var words []string

@@ -111,7 +111,9 @@ func TestHardware(t *testing.T) {
 func TestPortsOfTheKernel(t *testing.T) {
 	t.Parallel()
 	host := apitest.Many(1, 4)
-	host.Snapshot.Devices[0].Info = nil
+	refused := *host.Snapshot.Devices[0].Last
+	refused.Info = nil
+	host.Snapshot.Devices[0].Last = &refused
 	listed := func() string {
 		_, body, _ := strings.Cut(page(t, host).Body.String(), `data-label="Ports">`)
 		cell, _, _ := strings.Cut(body, "</td>")

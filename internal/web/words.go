@@ -27,7 +27,7 @@ func functions() template.FuncMap {
 		},
 		"memoryOf":      collect(func(p state.Probe) []state.Memory { return p.Memory }),
 		"methods":       collect(func(p state.Probe) []state.Method { return p.Methods }),
-		"ports":         func(d deviceView) []state.Port { return cmp.Or(d.Info, new(state.Device)).Ports },
+		"ports":         func(d deviceView) []state.Port { return d.Ports() },
 		"registrations": collect(func(p state.Probe) []state.Registration { return p.Registrations }),
 		"bar":           bar,
 		"counts":        api.Counts,

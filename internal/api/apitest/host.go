@@ -383,6 +383,7 @@ func Hostile(s string) Host {
 	}
 	limit := int64(-1)
 	run := *d.Last
+	run.Info = d.Info
 	run.Outcome, run.Error, run.Verb, run.FailedVerb, run.Errno = state.Outcome(s), s, s, s, s
 	run.Started, run.Duration = Now().Add(time.Hour), -time.Hour
 	run.Reduced = &state.Reduced{Reason: state.ReducedReason(s), Detail: s}
