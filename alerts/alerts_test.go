@@ -138,6 +138,7 @@ func decode(t *testing.T, path string, into any) {
 
 // TestPromtool lets promtool check the rules and run their tests.
 func TestPromtool(t *testing.T) {
+	t.Parallel()
 	tool := running.FindPrometheus(t, "promtool")
 	promtool(t, tool, "rules", "check", "rules", "--lint=all", "--lint-fatal", recordingFile, alertsFile)
 	for _, path := range testFiles(t) {

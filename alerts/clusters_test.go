@@ -15,9 +15,10 @@ import (
 )
 
 // TestClusters verifies for each alert that another cluster, whose jobs, nodes and devices have the same names, neither
-// raises nor masks it. In the clusters a and c are the series of a test in which the alert fires, and in b those of one
-// in which it does not.
+// raises nor masks it. The clusters a and c have the series of a test in which the alert fires, and b the series of a
+// silent test.
 func TestClusters(t *testing.T) {
+	t.Parallel()
 	tool := running.FindPrometheus(t, "promtool")
 	covered := make(map[string]bool)
 	for _, path := range testFiles(t) {
@@ -39,7 +40,7 @@ func TestClusters(t *testing.T) {
 					continue
 				}
 				covered[alert] = true
-				pairs = append(pairs, beside(alert, fires, file.Tests[n]))
+				pairs = append(pairs, clustered(alert, fires, file.Tests[n]))
 			}
 		}
 		if len(pairs) == 0 {
@@ -57,9 +58,8 @@ func TestClusters(t *testing.T) {
 	}
 }
 
-// beside returns a test of an alert with the series of a test in which it fires in the clusters a and c, and those of
-// one in which it does not in b.
-func beside(alert string, fires, silent testGroup) testGroup {
+// clustered returns a test of an alert with the series of a firing test in the clusters a and c, and of a silent one in b.
+func clustered(alert string, fires, silent testGroup) testGroup {
 	g := testGroup{Name: fmt.Sprintf("%s in a and c: %s; in b: %s", alert, fires.Name, silent.Name), Interval: fires.Interval}
 	for cluster, all := range map[string][]series{"a": fires.InputSeries, "b": silent.InputSeries, "c": fires.InputSeries} {
 		for _, s := range all {
@@ -85,7 +85,7 @@ func beside(alert string, fires, silent testGroup) testGroup {
 	return g
 }
 
-// alerts returns the alerts of which the test asks.
+// alerts lists the alerts that the test looks for.
 func (g *testGroup) alerts() []string {
 	names := make(map[string]bool)
 	for _, test := range g.AlertRuleTest {

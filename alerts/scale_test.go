@@ -14,6 +14,7 @@ import (
 
 // TestScale verifies that one cause on many nodes raises one alert.
 func TestScale(t *testing.T) {
+	t.Parallel()
 	const scrapes = 50 // one each 30 seconds
 	add := func(all *[]series, metric, node, labels, values string) {
 		if labels != "" {
