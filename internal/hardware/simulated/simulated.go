@@ -122,7 +122,10 @@ func (d *host) port(of simulated.PortProfile, counters bool) state.HardwarePort 
 		p.Width, p.Rate = 1, lane
 	}
 	if of.LinkLayer == "Ethernet" {
-		p.Netdev, p.MTU = "net_"+d.Name, 1500
+		p.Netdev, p.MTU, p.Ifindex, p.CarrierChanges = "net_"+d.Name, 1500, of.Number, new(uint64)
+		if flaps { // Down at the beginning of each interval, and up after flapFor.
+			*p.CarrierChanges = uint64(d.up/flapEvery) + uint64((d.up+flapEvery-flapFor)/flapEvery)
+		}
 	}
 	for _, g := range of.GIDs {
 		p.GIDs = append(p.GIDs, gid(g, of.LinkLayer, p.Netdev))

@@ -116,6 +116,20 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// TestFlapBetweenReadings verifies that the carrier of an Ethernet port counts what happened between two readings that
+// both found the port active.
+func TestFlapBetweenReadings(t *testing.T) {
+	t.Parallel()
+	p := faulty(t, "flapping")
+	p.Devices[0].Ports[0].LinkLayer = "Ethernet"
+	for after, changes := range map[time.Duration]uint64{0: 0, 35 * time.Second: 1, time.Minute: 2, 13 * time.Minute: 26} {
+		before, later := read(t, p, "sim0", now()).Ports[0], read(t, p, "sim0", now().Add(after)).Ports[0]
+		if before.State != "active" || before.Ifindex == 0 || before.CarrierChanges == nil || *later.CarrierChanges-*before.CarrierChanges != changes {
+			t.Errorf("%v later the carrier has changed from %v to %v, want %d changes", after, before.CarrierChanges, later.CarrierChanges, changes)
+		}
+	}
+}
+
 // A reading that hangs says in what.
 func TestHang(t *testing.T) {
 	t.Parallel()
