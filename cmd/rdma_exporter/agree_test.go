@@ -87,8 +87,8 @@ func TestAgree(t *testing.T) {
 				if err := terminal.WriteBrief(&report, status, terminal.End{}, terminal.Screen{}); err != nil {
 					t.Error(err)
 				}
-				verdict := strings.ToUpper(string(tc.want))
-				if line := tc.device + "  " + string(tc.want); !strings.Contains(report.String(), "Verdict: "+verdict) || tc.device != "" && !strings.Contains(report.String(), line) {
+				shouted := strings.ToUpper(string(tc.want))
+				if line := tc.device + "  " + string(tc.want); !strings.Contains(report.String(), "Verdict: "+shouted) || tc.device != "" && !strings.Contains(report.String(), line) {
 					t.Errorf("report: %s", report.String())
 				}
 				registry := prometheus.NewRegistry()
