@@ -19,23 +19,24 @@ import (
 )
 
 const (
-	// hostInterval is the time between two readings of the boot time and the maintenance file.
 	hostInterval = 5 * time.Second
 	// maxMaintenance limits a maintenance, from when its file was written. An error in the year must not
 	// silence alerts for ever.
 	maxMaintenance = 7 * 24 * time.Hour
 )
 
+var (
+	errStalls = errors.New("the file system stalls")
+	errCut    = errors.New("its end is later than 7 days after the file was written, which is the limit")
+)
+
 // hostTimes are times of the host. Zero and nil mean unknown and none.
 type hostTimes struct {
 	booted      time.Time
 	maintenance *api.Maintenance
-	// cut is true if the maintenance ends earlier than its file says.
-	cut bool
+	// err is what is wrong with the maintenance file.
 	err error
 }
-
-var errStalls = errors.New("the file system stalls")
 
 // readHost reads the times of the host, which may take for ever.
 func (o *options) readHost() (h hostTimes) {
@@ -47,71 +48,59 @@ func (o *options) readHost() (h hostTimes) {
 		}
 	}
 	if o.maintenanceFile != "" {
-		h.maintenance, h.cut, h.err = readMaintenance(o.maintenanceFile, time.Now())
+		h.maintenance, h.err = readMaintenance(o.maintenanceFile, time.Now())
 	}
 	return h
 }
 
 // readMaintenance returns nil if the file is missing or empty, or its time has passed.
-func readMaintenance(path string, now time.Time) (m *api.Maintenance, cut bool, err error) {
+func readMaintenance(path string, now time.Time) (*api.Maintenance, error) {
 	b, err := input.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, false, nil
-	} else if err != nil {
-		return nil, false, err
+		return nil, nil
 	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, false, err
+	info, failed := os.Stat(path)
+	if err := errors.Join(err, failed); err != nil {
+		return nil, err
 	}
 	line, _, _ := strings.Cut(string(b), "\n")
 	at, why, _ := strings.Cut(strings.TrimSpace(line), " ")
 	if at == "" {
-		return nil, false, nil
+		return nil, nil
 	}
 	until, err := time.Parse(time.RFC3339, at)
 	if err != nil {
-		return nil, false, fmt.Errorf("%s begins with %q: write a time such as 2026-01-31T12:00:00Z, and a reason after a space",
-			path, text.Truncate(text.Clean(at), text.MaxName))
+		return nil, fmt.Errorf("%s begins with %q: write a time such as 2026-01-31T12:00:00Z, and a reason after a space", path, text.Truncate(text.Clean(at), text.MaxName))
 	}
-	latest := info.ModTime()
-	if latest.After(now) {
-		latest = now
-	}
-	latest = latest.Add(maxMaintenance)
-	if cut = until.After(latest); cut {
-		until = latest
+	written := time.Unix(0, min(info.ModTime().UnixNano(), now.UnixNano()))
+	if latest := written.Add(maxMaintenance); until.After(latest) {
+		until, err = latest, errCut
 	}
 	if !until.After(now) {
-		return nil, false, nil
+		return nil, nil
 	}
-	return &api.Maintenance{Until: until.UTC().Truncate(time.Second), Reason: text.Truncate(text.Clean(strings.TrimSpace(why)), text.MaxName)}, cut, nil
+	return &api.Maintenance{Until: until.UTC().Truncate(time.Second), Reason: text.Truncate(text.Clean(strings.TrimSpace(why)), text.MaxName)}, err
 }
 
 // A hostWatch reads the times of the host again and again.
 type hostWatch struct {
 	read   func() hostTimes
 	logger *slog.Logger
-	latest atomic.Pointer[hostTimes]
+	latest atomic.Value
 }
 
 // run reads until ctx is done. A file that does not answer counts as no maintenance, and is not opened again until
-// it does.
+// it does, even after ctx is done.
 func (w *hostWatch) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		read := make(chan hostTimes, 1)
 		go func() { read <- w.read() }()
-		stalled := time.After(fileTime)
-		for waiting := true; waiting; {
-			select {
-			case h := <-read:
-				w.set(h)
-				waiting = false
-			case <-stalled:
-				w.set(hostTimes{booted: w.times().booted, err: errStalls})
-			case <-ctx.Done():
-				return
-			}
+		select {
+		case h := <-read:
+			w.set(h)
+		case <-time.After(fileTime):
+			w.set(hostTimes{booted: w.times().booted, err: errStalls})
+			w.set(<-read)
 		}
 		select {
 		case <-time.After(hostInterval):
@@ -122,24 +111,18 @@ func (w *hostWatch) run(ctx context.Context) {
 
 // times returns the latest reading. It never waits.
 func (w *hostWatch) times() hostTimes {
-	if h := w.latest.Load(); h != nil {
-		return *h
-	}
-	return hostTimes{}
+	h, _ := w.latest.Load().(hostTimes)
+	return h
 }
 
 func (w *hostWatch) set(h hostTimes) {
 	before := w.times()
-	w.latest.Store(&h)
+	w.latest.Store(h)
 	switch {
 	case fmt.Sprint(h.maintenance, h.err) == fmt.Sprint(before.maintenance, before.err):
 	case h.err != nil:
-		w.logger.Warn("Maintenance file ignored", "err", h.err)
-	case h.maintenance == nil:
-		w.logger.Info("Maintenance ended")
-	case h.cut:
-		w.logger.Warn("Host under maintenance, for 7 days at most", "until", h.maintenance.Until, "reason", h.maintenance.Reason)
+		w.logger.Warn("Maintenance file is wrong", "maintenance", h.maintenance, "err", h.err)
 	default:
-		w.logger.Info("Host under maintenance", "until", h.maintenance.Until, "reason", h.maintenance.Reason)
+		w.logger.Info("Maintenance of host changed", "maintenance", h.maintenance)
 	}
 }

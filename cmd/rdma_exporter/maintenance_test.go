@@ -45,7 +45,7 @@ func TestReadMaintenance(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			path := running.File(t, "maintenance", tc.text)
 			running.Check(t, os.Chtimes(path, now, now.Add(-tc.written)))
-			m, cut, err := readMaintenance(path, now)
+			m, err := readMaintenance(path, now)
 			got, failed := "", ""
 			if m != nil {
 				got = m.String()
@@ -53,20 +53,20 @@ func TestReadMaintenance(t *testing.T) {
 			if err != nil {
 				failed = err.Error()
 			}
+			if strings.HasPrefix(tc.text, "2062-") && m != nil {
+				tc.err = "later than 7 days"
+			}
 			if got != tc.want || !strings.Contains(failed, tc.err) || (failed == "") != (tc.err == "") {
 				t.Errorf("got %q, %q", got, failed)
-			}
-			if want := strings.HasPrefix(tc.text, "2062-") && m != nil; m != nil && cut != want {
-				t.Errorf("cut is %t", cut)
 			}
 		})
 	}
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	running.Check(t, unix.Mkfifo(fifo, 0o600))
-	if m, _, err := readMaintenance(fifo, now); m != nil || err == nil || !strings.Contains(err.Error(), "named pipe") {
+	if m, err := readMaintenance(fifo, now); m != nil || err == nil || !strings.Contains(err.Error(), "named pipe") {
 		t.Errorf("a named pipe: %v, %v", m, err)
 	}
-	if m, _, err := readMaintenance(filepath.Join(t.TempDir(), "absent"), now); m != nil || err != nil {
+	if m, err := readMaintenance(filepath.Join(t.TempDir(), "absent"), now); m != nil || err != nil {
 		t.Errorf("no file: %v, %v", m, err)
 	}
 }
@@ -90,14 +90,14 @@ func TestHostWatch(t *testing.T) {
 			log   string // Empty if the log must say nothing.
 		}{
 			{hostTimes{booted: booted}, ""},
-			{hostTimes{booted: booted, maintenance: &api.Maintenance{Until: until, Reason: "cables"}}, `INFO msg="Host under maintenance" until=2033-05-18T03:33:20.000Z reason=cables`},
+			{hostTimes{booted: booted, maintenance: &api.Maintenance{Until: until, Reason: "cables"}}, `INFO msg="Maintenance of host changed" maintenance="Under maintenance until 2033-05-18 03:33:20 UTC (cables)."`},
 			{hostTimes{booted: booted, maintenance: &api.Maintenance{Until: until, Reason: "cables"}}, ""},
-			{hostTimes{booted: booted, maintenance: &api.Maintenance{Until: until}, cut: true}, `WARN msg="Host under maintenance, for 7 days at most"`},
-			{hostTimes{booted: booted, err: os.ErrPermission}, `WARN msg="Maintenance file ignored" err="permission denied"`},
+			{hostTimes{booted: booted, maintenance: &api.Maintenance{Until: until}, err: errCut}, `WARN msg="Maintenance file is wrong" maintenance="Under maintenance until`},
+			{hostTimes{booted: booted, err: os.ErrPermission}, `WARN msg="Maintenance file is wrong" maintenance=<nil> err="permission denied"`},
 			{hostTimes{booted: booted, err: os.ErrPermission}, ""},
-			{hostTimes{booted: booted, maintenance: &api.Maintenance{Until: until}}, "Host under maintenance"},
-			{hostTimes{booted: booted}, `msg="Maintenance ended"`},
-			{hostTimes{booted: booted, maintenance: &api.Maintenance{Until: until}}, "Host under maintenance"},
+			{hostTimes{booted: booted, maintenance: &api.Maintenance{Until: until}}, `INFO msg="Maintenance of host changed" maintenance="Under maintenance until`},
+			{hostTimes{booted: booted}, `INFO msg="Maintenance of host changed" maintenance=<nil>`},
+			{hostTimes{booted: booted, maintenance: &api.Maintenance{Until: until}}, `INFO msg="Maintenance of host changed" maintenance="Under maintenance until`},
 		} {
 			log.Reset()
 			host <- step.found
