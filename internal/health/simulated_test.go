@@ -19,6 +19,7 @@ import (
 )
 
 func TestSimulated(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct{ name, device, want string }{
 		{"a healthy one", "", ""},
 		{"no permission", "faults: [{verb: ibv_open_device, errno: EACCES}]", "critical device_unusable ibv_open_device EACCES"},
