@@ -155,11 +155,7 @@ func get(ctx context.Context, u *url.URL) (status int, line string, err error) {
 			},
 		},
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
-	if err != nil {
-		return 0, "", err
-	}
-	response, err := client.Do(request)
+	status, body, err := fetch(ctx, &client, u)
 	if failed := (*url.Error)(nil); errors.As(err, &failed) {
 		// The server sends an alert, or resets the connection if the request was on its way.
 		if wantsCertificate.Load() && ctx.Err() == nil {
@@ -167,11 +163,23 @@ func get(ctx context.Context, u *url.URL) (status int, line string, err error) {
 		}
 		return 0, "", failed.Err // The caller names the URL.
 	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxHealthBody))
-	if err != nil {
-		return 0, "", fmt.Errorf("read the answer: %w", err)
-	}
 	line, _, _ = strings.Cut(string(body), "\n")
-	return response.StatusCode, text.Clean(strings.TrimSpace(line)), nil
+	return status, text.Clean(strings.TrimSpace(line)), err
+}
+
+// fetch returns status and beginning of an answer.
+func fetch(ctx context.Context, client *http.Client, u *url.URL) (status int, body []byte, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if body, err = io.ReadAll(io.LimitReader(response.Body, maxHealthBody)); err != nil {
+		return 0, nil, fmt.Errorf("read the answer: %w", err)
+	}
+	return response.StatusCode, body, nil
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -101,21 +100,20 @@ func runVerdict(ctx context.Context, o *options, std stdio) int {
 	return found.Status
 }
 
-func (v *verdictFlags) client() (*http.Client, error) {
-	of := &config.DefaultHTTPClientConfig
+func (v *verdictFlags) client() (client *http.Client, err error) {
+	var c *config.HTTPClientConfig
+	b := []byte("{}")
 	if v.httpConfig != "" {
-		b, err := input.ReadFile(v.httpConfig)
-		if err == nil {
-			of, err = config.LoadHTTPConfig(string(b))
-		}
-		if err != nil {
-			return nil, fmt.Errorf("--http.config.file: %w", err)
-		}
-		of.SetDirectory(filepath.Dir(v.httpConfig))
+		b, err = input.ReadFile(v.httpConfig)
 	}
-	once := *of
-	once.FollowRedirects = false // Secrets would follow.
-	client, err := config.NewClientFromConfig(once, programName, config.WithKeepAlivesDisabled())
+	if err == nil {
+		c, err = config.LoadHTTPConfig(string(b))
+	}
+	if err == nil {
+		c.SetDirectory(filepath.Dir(v.httpConfig))
+		c.FollowRedirects = false // Secrets would follow.
+		client, err = config.NewClientFromConfig(*c, programName, config.WithKeepAlivesDisabled())
+	}
 	if err != nil {
 		return nil, fmt.Errorf("--http.config.file: %w", err)
 	}
@@ -123,46 +121,33 @@ func (v *verdictFlags) client() (*http.Client, error) {
 }
 
 // ask returns the verdict of the exporter. With an error, it is that there is none.
-func (v *verdictFlags) ask(ctx context.Context, client *http.Client, u *url.URL) (verdict.Verdict, error) {
+func (v *verdictFlags) ask(ctx context.Context, client *http.Client, u *url.URL) (found verdict.Verdict, err error) {
 	u = u.JoinPath(api.VerdictPath)
 	u.RawQuery = v.query.Encode()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
-	if err != nil {
+	status, body, err := fetch(ctx, client, u)
+	answer := fmt.Sprintf("%d %s", status, http.StatusText(status))
+	switch {
+	case err != nil:
 		return unknown(verdict.KindUnreachable, u.Host), err
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return unknown(verdict.KindUnreachable, u.Host), err
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxHealthBody))
-	if err != nil {
-		return unknown(verdict.KindUnreachable, u.Host), fmt.Errorf("read the answer of %s: %w", u.Host, err)
-	}
-	if response.StatusCode != http.StatusOK {
-		return unknown(verdict.KindRefused, response.Status+" by "+u.Host), fmt.Errorf("%s: %s: %s", u, response.Status, body)
-	}
-	var found verdict.Verdict
-	if err := json.Unmarshal(body, &found); err != nil || !found.Valid() {
-		return unknown(verdict.KindRefused, "no verdict by "+u.Host), errors.Join(fmt.Errorf("%s: the answer is no verdict", u), err)
+	case status != http.StatusOK:
+		return unknown(verdict.KindRefused, answer+" by "+u.Host), fmt.Errorf("%s: %s: %s", u, answer, body)
+	case json.Unmarshal(body, &found) != nil || !found.Valid():
+		return unknown(verdict.KindRefused, "no verdict by "+u.Host), fmt.Errorf("%s: the answer is no verdict", u)
 	}
 	return found, nil
 }
 
 // audit returns the verdict of a quick audit. With an error, it is that there is none.
-func (v *verdictFlags) audit(ctx context.Context, o *options, std stdio) (found verdict.Verdict, err error) {
+func (v *verdictFlags) audit(ctx context.Context, o *options, std stdio) (verdict.Verdict, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	options, err := verdict.Parse(v.query)
-	if err == nil {
-		options.For, options.ClearAfter = 0, 0
-		o.quick = true
-		found, err = unlessDone(ctx, func() (found verdict.Verdict, err error) {
-			o.judge = func(h *health.Host) { found = verdict.Of(h, options, time.Now()) }
-			_, err = audited(ctx, o, time.Now(), std)
-			return found, err
-		})
-	}
+	options, _ := verdict.Parse(v.query) // It was checked before.
+	options.For, options.ClearAfter, o.quick = 0, 0, true
+	found, err := unlessDone(ctx, func() (found verdict.Verdict, err error) {
+		o.judge = func(h *health.Host) { found = verdict.Of(h, options, time.Now()) }
+		_, err = audited(ctx, o, time.Now(), std)
+		return found, err
+	})
 	if err != nil {
 		return unknown(verdict.KindNoAudit, "neither exporter nor audit answers"), err
 	}

@@ -56,10 +56,10 @@ func (v *Verdict) Valid() bool {
 
 // Of returns the verdict on a host at a moment. It accepts any host, and nil.
 func Of(h *health.Host, o Options, now time.Time) Verdict {
-	j := judge{Options: o, host: cmp.Or(h, new(health.Host)), now: now}
+	j := judge{Options: o, host: cmp.Or(h, new(health.Host)), now: now, kinds: health.Kinds()}
 	j.count()
 	j.collect()
-	slices.SortStableFunc(j.faults, byHarm)
+	slices.SortStableFunc(j.faults, j.byHarm)
 	for i := range j.faults {
 		if f := &j.faults[i]; now.Sub(f.Since) >= o.For {
 			return j.bad(f, j.detail(f), time.Time{})
@@ -83,18 +83,19 @@ type fault struct {
 	counts bool
 }
 
-func byHarm(a, b fault) int {
+func (j *judge) byHarm(a, b fault) int {
 	// What is missing altogether is no finding, and comes first among those as harmful.
 	index := func(f fault) []int {
-		return []int{slices.Index(health.Harms(), f.Harm), slices.Index(state.Severities(), f.Severity), slices.Index(health.Kinds(), f.Kind)}
+		return []int{slices.Index(health.Harms(), f.Harm), slices.Index(state.Severities(), f.Severity), slices.Index(j.kinds, f.Kind)}
 	}
 	return cmp.Or(slices.Compare(index(a), index(b)), cmp.Compare(a.device, b.device), cmp.Compare(a.Subject, b.Subject))
 }
 
 type judge struct {
 	Options
-	host *health.Host
-	now  time.Time
+	host  *health.Host
+	now   time.Time
+	kinds []health.Kind
 	// devices are present, and ports and active are theirs.
 	devices, ports, active int
 	faults                 []fault
@@ -175,7 +176,7 @@ func (j *judge) fewer(kind health.Kind, remedy health.Remedy, causes ...health.K
 	worst := all[0]
 	if len(all) > 1 {
 		worst = slices.MinFunc(all[1:], func(a, b fault) int {
-			return cmp.Or(cmp.Compare(slices.Index(state.Severities(), a.Severity), slices.Index(state.Severities(), b.Severity)), a.Since.Compare(b.Since), byHarm(a, b))
+			return cmp.Or(cmp.Compare(slices.Index(state.Severities(), a.Severity), slices.Index(state.Severities(), b.Severity)), a.Since.Compare(b.Since), j.byHarm(a, b))
 		})
 	}
 	worst.Severity, worst.Harm = health.SeverityCritical, health.HarmOutage
@@ -214,7 +215,7 @@ func (j *judge) over() (held *fault, good time.Time) {
 			all = append(all, f)
 		}
 	}
-	slices.SortFunc(all, byHarm)
+	slices.SortFunc(all, j.byHarm)
 	devices, active := j.devices, j.active
 	for i := range all {
 		f := &all[i]
