@@ -47,11 +47,13 @@ It needs no secret: an exporter that asks for a password or a client certificate
 
 func runHealthcheck(ctx context.Context, o *options, std stdio) int {
 	h := &o.health
-	target, err := h.target()
+	// A password would be sent to any server, since certificates are not verified.
+	target, err := exporterURL(h.url, h.timeout, "drop them, none is needed")
 	if err != nil {
 		complain(std, fmt.Errorf("%w, try --help", err))
 		return exitUsage
 	}
+	target = target.JoinPath("-", map[bool]string{true: "ready", false: "healthy"}[h.ready])
 	ctx, cancel := context.WithTimeout(ctx, h.timeout)
 	defer cancel()
 	verdict, err := h.ask(ctx, target)
@@ -61,18 +63,6 @@ func runHealthcheck(ctx context.Context, o *options, std stdio) int {
 	}
 	fmt.Fprintf(std.out, "%s: %s\n", target, verdict)
 	return exitOK
-}
-
-func (h *healthcheck) target() (*url.URL, error) {
-	// It would be sent to any server, since certificates are not verified.
-	u, err := exporterURL(h.url, h.timeout, "drop them, none is needed")
-	if err != nil {
-		return nil, err
-	}
-	if h.ready {
-		return u.JoinPath("-", "ready"), nil
-	}
-	return u.JoinPath("-", "healthy"), nil
 }
 
 // exporterURL checks --url and --timeout. Instead says what to do with a password.

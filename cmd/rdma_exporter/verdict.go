@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -45,16 +46,15 @@ Most of the flags below are those of the command audit. They are used with --pro
 		Default("3s").DurationVar(&v.timeout)
 	c.Flag("probe", "If no exporter answers, audit the devices as audit --quick does. Nothing is remembered then, so --for and --clear-after do not apply.").
 		BoolVar(&v.probe)
-	o := verdict.Default()
-	for _, f := range []struct{ name, key, placeholder, help string }{
-		{"for", "for", duration(o.For), "How long a finding must have existed to count."},
-		{"clear-after", "clear_after", duration(o.ClearAfter), "How long the verdict stays bad after the last finding that counted; 10m at most."},
-		{"fail-on", "fail_on", string(o.FailOn), "Least severe finding that counts: warning or critical."},
-		{"accept", "accept", "FINDING", "Accept a finding, so that it does not count: a kind of finding, and after a slash its subject. May be repeated."},
-		{"expect-devices", "expect_devices", "N", "Devices that must be there. With 0, a host without any is fit. Default: at least one."},
-		{"expect-active-ports", "expect_active_ports", "N", "Ports that must be active, over all devices."},
+	for _, f := range []struct{ name, placeholder, help string }{
+		{"for", "2m", "How long a finding must have existed to count."},
+		{"clear-after", "5m", "How long the verdict stays bad after the last finding that counted; 10m at most."},
+		{"fail-on", "critical", "Least severe finding that counts: warning or critical."},
+		{"accept", "FINDING", "Accept a finding, so that it does not count: a kind of finding, and after a slash its subject. May be repeated."},
+		{"expect-devices", "N", "Devices that must be there. With 0, a host without any is fit. Default: at least one."},
+		{"expect-active-ports", "N", "Ports that must be active, over all devices."},
 	} {
-		c.Flag(f.name, f.help).PlaceHolder(f.placeholder).SetValue(parameter{v.query, f.key})
+		c.Flag(f.name, f.help).PlaceHolder(f.placeholder).SetValue(parameter{v.query, strings.ReplaceAll(f.name, "-", "_")})
 	}
 }
 
@@ -85,9 +85,7 @@ func runVerdict(ctx context.Context, o *options, std stdio) int {
 		complain(std, fmt.Errorf("%w, try --help", err))
 		return exitUsage
 	}
-	asking, cancel := context.WithTimeout(ctx, v.timeout)
-	defer cancel()
-	found, err := v.ask(asking, client, target)
+	found, err := v.ask(ctx, client, target)
 	if v.probe && (errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, context.DeadlineExceeded)) {
 		found, err = v.audit(ctx, o, std)
 	}
@@ -122,6 +120,8 @@ func (v *verdictFlags) client() (client *http.Client, err error) {
 
 // ask returns the verdict of the exporter. With an error, it is that there is none.
 func (v *verdictFlags) ask(ctx context.Context, client *http.Client, u *url.URL) (found verdict.Verdict, err error) {
+	ctx, cancel := context.WithTimeout(ctx, v.timeout)
+	defer cancel()
 	u = u.JoinPath(api.VerdictPath)
 	u.RawQuery = v.query.Encode()
 	status, body, err := fetch(ctx, client, u)

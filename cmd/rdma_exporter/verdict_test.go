@@ -140,7 +140,7 @@ func TestVerdictTLS(t *testing.T) {
 func TestVerdictUsage(t *testing.T) {
 	t.Parallel()
 	for flag, says := range map[string]string{
-		"--for=-1s":                "--for: for is \"-1s\": use a duration from 0s to 1440m",
+		"--for=-1s":                "--for: for is \"-1s\": use a duration from 0s to 24h",
 		"--for=x":                  "--for: ",
 		"--clear-after=11m":        `--clear-after: clear_after is "11m": use a duration from 0s to 10m`,
 		"--fail-on=info":           "--fail-on: ",

@@ -1,7 +1,6 @@
 package verdict
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -26,12 +25,6 @@ type Options struct {
 	Devices, ActivePorts int
 }
 
-const (
-	maxFor = 24 * time.Hour
-	// maxClearAfter is how long the exporter remembers a finding that is over.
-	maxClearAfter = 10 * time.Minute
-)
-
 // Default returns the default options.
 func Default() Options {
 	return Options{For: 2 * time.Minute, ClearAfter: 5 * time.Minute, FailOn: health.SeverityCritical, Devices: -1, ActivePorts: -1}
@@ -42,53 +35,41 @@ func Parse(query url.Values) (Options, error) {
 	o := Default()
 	for key, values := range query {
 		for _, value := range values {
-			if err := o.set(key, value); err != nil {
-				return o, fmt.Errorf("%s is %q: %w", key, value, err)
+			if hint := o.set(key, value); hint != "" {
+				return o, fmt.Errorf("%s is %q: %s", key, value, hint)
 			}
 		}
 	}
 	return o, nil
 }
 
-func (o *Options) set(key, value string) (err error) {
+// set returns what to do if the value is wrong.
+func (o *Options) set(key, value string) (hint string) {
+	d, notTime := time.ParseDuration(value)
+	n, notNumber := strconv.ParseUint(value, 10, 16)
+	kind, _, _ := strings.Cut(value, "/")
+	ok := false
 	switch key {
 	case "for":
-		o.For, err = span(value, maxFor)
-	case "clear_after":
-		o.ClearAfter, err = span(value, maxClearAfter)
+		o.For, ok, hint = d, notTime == nil && d >= 0 && d <= 24*time.Hour, "use a duration from 0s to 24h"
+	case "clear_after": // The exporter forgets then what is over.
+		o.ClearAfter, ok, hint = d, notTime == nil && d >= 0 && d <= 10*time.Minute, "use a duration from 0s to 10m"
 	case "expect_devices":
-		o.Devices, err = number(value)
+		o.Devices, ok, hint = int(n), notNumber == nil, "use a whole number from 0 to 65535"
 	case "expect_active_ports":
-		o.ActivePorts, err = number(value)
+		o.ActivePorts, ok, hint = int(n), notNumber == nil, "use a whole number from 0 to 65535"
 	case "fail_on":
-		if o.FailOn = health.Severity(value); o.FailOn != health.SeverityWarning && o.FailOn != health.SeverityCritical {
-			err = errors.New("use warning or critical")
-		}
+		o.FailOn, ok, hint = health.Severity(value), value == "warning" || value == "critical", "use warning or critical"
 	case "accept":
-		o.Accept = append(o.Accept, value)
-		if kind, _, _ := strings.Cut(value, "/"); !slices.Contains(health.AcceptableKinds(), health.Kind(kind)) {
-			err = errors.New("there is no such finding; docs/reference/findings.md lists them")
-		}
+		o.Accept, hint = append(o.Accept, value), "there is no such finding; docs/reference/findings.md lists them"
+		ok = slices.Contains(health.AcceptableKinds(), health.Kind(kind))
 	default:
-		err = errors.New("there is no such parameter")
+		hint = "there is no such parameter"
 	}
-	return err
-}
-
-func span(s string, most time.Duration) (time.Duration, error) {
-	d, err := time.ParseDuration(s)
-	if err != nil || d < 0 || d > most {
-		return 0, fmt.Errorf("use a duration from 0s to %.0fm", most.Minutes())
+	if ok {
+		return ""
 	}
-	return d, nil
-}
-
-func number(s string) (int, error) {
-	n, err := strconv.ParseUint(s, 10, 16)
-	if err != nil {
-		return 0, errors.New("use a whole number from 0 to 65535")
-	}
-	return int(n), nil
+	return hint
 }
 
 func (o *Options) counts(f *health.Finding) bool {

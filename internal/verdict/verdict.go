@@ -57,7 +57,6 @@ func (v *Verdict) Valid() bool {
 // Of returns the verdict on a host at a moment. It accepts any host, and nil.
 func Of(h *health.Host, o Options, now time.Time) Verdict {
 	j := judge{Options: o, host: cmp.Or(h, new(health.Host)), now: now, kinds: health.Kinds()}
-	j.count()
 	j.collect()
 	slices.SortStableFunc(j.faults, j.byHarm)
 	for i := range j.faults {
@@ -101,41 +100,21 @@ type judge struct {
 	faults                 []fault
 }
 
-func (j *judge) count() {
-	for _, d := range j.host.Devices {
-		if !d.State.Present {
-			continue
-		}
-		j.devices++
-		var states []string
-		if run, hardware := d.State.Last, d.State.Hardware; run != nil && run.Info != nil {
-			for _, p := range run.Info.Ports {
-				states = append(states, p.State)
-			}
-		} else if hardware != nil && hardware.Latest != nil {
-			for _, p := range hardware.Latest.Ports {
-				states = append(states, p.State)
-			}
-		}
-		j.ports += len(states)
-		j.active += len(slices.DeleteFunc(states, func(s string) bool { return s != "active" && s != "active_defer" }))
-	}
-}
-
-// collect collects what counts now.
+// collect counts devices and ports, and collects what counts now.
 func (j *judge) collect() {
 	for _, d := range j.host.Devices {
+		if d.State.Present {
+			ports := slices.Clone(d.State.Ports())
+			j.devices, j.ports = j.devices+1, j.ports+len(ports)
+			j.active += len(slices.DeleteFunc(ports, func(p state.Port) bool { return p.State != "active" && p.State != "active_defer" }))
+		}
 		explained := false
 		for _, f := range d.Findings {
 			explained = explained || f.Severity != health.SeverityInfo
 			j.add(d.State.Name, f)
 		}
 		if is, _ := d.At(j.now); is != health.OK && !explained {
-			f := health.Finding{Kind: kindNotProbed, Severity: health.SeverityWarning, Harm: health.HarmDegradation, Remedy: health.RemedyExporter, Reason: "no good probe run"}
-			if is == health.Critical {
-				f.Severity = health.SeverityCritical
-			}
-			j.add(d.State.Name, f)
+			j.add(d.State.Name, health.Finding{Kind: kindNotProbed, Severity: health.SeverityWarning, Harm: health.HarmDegradation, Remedy: health.RemedyExporter, Reason: "no good probe run"})
 		}
 	}
 	for _, f := range j.host.Findings {
@@ -160,24 +139,21 @@ func (j *judge) add(device string, f health.Finding) {
 	}
 }
 
-// fewer adds that there is less than expected: as the finding that says what is missing, if there is one.
+// fewer adds that there is less than expected: as the finding that says what is missing, if there is one. Of several,
+// it is the first of those that were not missing from the start.
 func (j *judge) fewer(kind health.Kind, remedy health.Remedy, causes ...health.Kind) {
-	all := []fault{j.fault("", health.Finding{Kind: kind, Remedy: remedy})}
+	worst := j.fault("", health.Finding{Kind: kind, Remedy: remedy})
 	for _, d := range j.host.Devices {
-		for _, f := range d.Findings {
-			for _, f := range append([]health.Finding{f}, f.Consequences...) {
-				if slices.Contains(causes, f.Kind) {
-					all = append(all, j.fault(d.State.Name, f))
+		for _, top := range d.Findings {
+			for _, f := range append(top.Consequences[:len(top.Consequences):len(top.Consequences)], top) {
+				at, info := j.fault(d.State.Name, f), f.Severity == health.SeverityInfo
+				first := worst.device == "" || worst.Severity == health.SeverityInfo && !info ||
+					(worst.Severity == health.SeverityInfo) == info && at.Since.Before(worst.Since)
+				if slices.Contains(causes, f.Kind) && first {
+					worst = at
 				}
 			}
 		}
-	}
-	// Of several, the one that was bad before the others counts.
-	worst := all[0]
-	if len(all) > 1 {
-		worst = slices.MinFunc(all[1:], func(a, b fault) int {
-			return cmp.Or(cmp.Compare(slices.Index(state.Severities(), a.Severity), slices.Index(state.Severities(), b.Severity)), a.Since.Compare(b.Since), j.byHarm(a, b))
-		})
 	}
 	worst.Severity, worst.Harm = health.SeverityCritical, health.HarmOutage
 	j.faults = append(j.faults, worst)

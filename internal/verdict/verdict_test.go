@@ -122,6 +122,7 @@ func TestStates(t *testing.T) {
 		}},
 		{"one device vanished", now, nil, func(n *node) { n.vanish(2) }},
 		{"one device vanished, the configuration expects eight", now, expecting(8, 8), func(n *node) { n.vanish(2) }},
+		{"one device vanished, and eight ports are expected", now + "&expect_active_ports=8", nil, func(n *node) { n.vanish(2) }},
 		{"a hung device is worse than a port", now + "&fail_on=warning", nil, func(n *node) {
 			n.port(3, "down")
 			n.snapshot.Devices[6].Stuck = &state.Stuck{PID: 81433, Verb: "ibv_create_cq", Since: n.at}
