@@ -87,7 +87,7 @@ func runVerdict(ctx context.Context, o *options, std stdio) int {
 	}
 	found, err := v.ask(ctx, client, target)
 	if v.probe && (errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, context.DeadlineExceeded)) {
-		found, err = v.audit(ctx, o, std)
+		found, err = v.audit(ctx, o, std), nil
 	}
 	if err != nil {
 		complain(std, err)
@@ -137,21 +137,14 @@ func (v *verdictFlags) ask(ctx context.Context, client *http.Client, u *url.URL)
 	return found, nil
 }
 
-// audit returns the verdict of a quick audit. With an error, it is that there is none.
-func (v *verdictFlags) audit(ctx context.Context, o *options, std stdio) (verdict.Verdict, error) {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
+// audit returns the verdict of a quick audit, which says on standard error why there is none.
+func (v *verdictFlags) audit(ctx context.Context, o *options, std stdio) verdict.Verdict {
+	found := unknown(verdict.KindNoAudit, "neither exporter nor audit answers")
 	options, _ := verdict.Parse(v.query) // It was checked before.
-	options.For, options.ClearAfter, o.quick = 0, 0, true
-	found, err := unlessDone(ctx, func() (found verdict.Verdict, err error) {
-		o.judge = func(h *health.Host) { found = verdict.Of(h, options, time.Now()) }
-		_, err = audited(ctx, o, time.Now(), std)
-		return found, err
-	})
-	if err != nil {
-		return unknown(verdict.KindNoAudit, "neither exporter nor audit answers"), err
-	}
-	return found, nil
+	options.For, options.ClearAfter, o.quick, o.schedule.Within = 0, 0, true, probeTimeout
+	o.judge = func(h *health.Host) { found = verdict.Of(h, options, time.Now()) }
+	runAudit(ctx, o, std)
+	return found
 }
 
 func unknown(kind health.Kind, detail string) verdict.Verdict {

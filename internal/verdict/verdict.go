@@ -114,7 +114,8 @@ func (j *judge) collect() {
 			j.add(d.State.Name, f)
 		}
 		if is, _ := d.At(j.now); is != health.OK && !explained {
-			j.add(d.State.Name, health.Finding{Kind: kindNotProbed, Severity: health.SeverityWarning, Harm: health.HarmDegradation, Remedy: health.RemedyExporter, Reason: "no good probe run"})
+			severity := map[bool]health.Severity{true: health.SeverityCritical, false: health.SeverityWarning}[is == health.Critical]
+			j.add(d.State.Name, health.Finding{Kind: kindNotProbed, Severity: severity, Harm: health.HarmDegradation, Remedy: health.RemedyExporter, Reason: "no good probe run"})
 		}
 	}
 	for _, f := range j.host.Findings {
@@ -124,7 +125,7 @@ func (j *judge) collect() {
 	if s == nil || !s.Ready || s.DiscoveryError != "" {
 		return
 	}
-	none := p != nil && p.Kind == health.ProblemNoDevices && j.Devices != 0
+	none := p != nil && p.Kind == health.ProblemNoDevices && j.Devices != 0 && *cmp.Or(j.host.ExpectedDevices, new(-1)) != 0
 	if none || j.Devices > j.devices {
 		j.fewer(kindFewDevices, health.RemedyDriver, health.FindingVanished)
 	}
@@ -253,7 +254,7 @@ func (j *judge) detail(f *fault) string {
 	case health.FindingPortDown, kindFewPorts:
 		return j.ofPorts()
 	case health.FindingVanished, kindNoDevice, kindFewDevices:
-		known := max(len(j.host.Devices), j.Devices, *cmp.Or(j.host.ExpectedDevices, new(int)))
+		known := max(len(j.host.Devices), j.Devices, *cmp.Or(j.host.ExpectedDevices, new(-1)))
 		return fmt.Sprintf("%d of %s", j.devices, text.Plural(max(known, 1), "device"))
 	}
 	return f.Reason

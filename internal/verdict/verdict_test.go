@@ -133,6 +133,7 @@ func TestStates(t *testing.T) {
 		{"no device, eight are expected", now + "&expect_devices=8&expect_active_ports=8", nil, func(n *node) { n.snapshot.Devices = nil }},
 		{"no device, the configuration expects eight", now, expecting(8, 8), func(n *node) { n.snapshot.Devices = nil }},
 		{"no device, and none is expected", now + "&expect_devices=0", nil, func(n *node) { n.snapshot.Devices = nil }},
+		{"no device, and the configuration expects none", now, expecting(0, 0), func(n *node) { n.snapshot.Devices = nil }},
 		{"no device yet", "", nil, func(n *node) { n.snapshot.Devices, n.snapshot.Ready = nil, false }},
 		{"not probed yet", "", nil, func(n *node) { n.snapshot.Devices[0].Last, n.snapshot.Ready = nil, false }},
 		{"not listed", "", nil, func(n *node) { n.snapshot.DiscoveryError = "EACCES" }},
