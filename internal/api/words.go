@@ -10,6 +10,7 @@ import (
 
 	"rdma_exporter/internal/hardware/counters"
 	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/health/growth"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/text"
 )
@@ -161,13 +162,13 @@ func Memlock(m state.Memlock) string {
 
 // Growers returns the types that grow, of all owners together, then the ten owners that grow
 // fastest. The former have no PID.
-func (d *Device) Growers() []health.Grower {
+func (d *Device) Growers() []growth.Owner {
 	if d.Growth == nil {
 		return nil
 	}
-	var all []health.Grower
+	var all []growth.Owner
 	for _, t := range d.Growth.All {
-		all = append(all, health.Grower{Trend: t})
+		all = append(all, growth.Owner{Trend: t})
 	}
 	return append(all, d.Growth.Growers[:min(len(d.Growth.Growers), 10)]...)
 }
@@ -235,12 +236,12 @@ func Counts(all []state.TypeCount) string {
 }
 
 // Growth returns a trend in words: 400 → 1000 in 58 min, 10 a minute.
-func Growth(t health.Trend) string {
+func Growth(t growth.Trend) string {
 	return fmt.Sprintf("%s → %s in %s, %s", text.Number(t.From), text.Number(t.To), text.Age(t.Over), text.Pace(t.Rounded()))
 }
 
 // Steadiness returns how steady a trend is in words.
-func Steadiness(t health.Trend) string {
+func Steadiness(t growth.Trend) string {
 	switch {
 	case t.Steady && t.OnlyGrows:
 		return "all the time, never fewer"

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/health/expect"
+	"rdma_exporter/internal/health/growth"
 	"rdma_exporter/internal/state"
 )
 
@@ -23,9 +24,9 @@ type Config struct {
 	OrphanAge time.Duration `yaml:"orphan_age"`
 	QPErrors  int64         `yaml:"qp_errors"`
 	// CQEntries is the total number of entries of completion queues that can never be filled.
-	CQEntries    int64    `yaml:"cq_entries"`
-	PortFlapping Flapping `yaml:"port_flapping"`
-	Growing      Growing  `yaml:"growing"`
+	CQEntries    int64         `yaml:"cq_entries"`
+	PortFlapping Flapping      `yaml:"port_flapping"`
+	Growing      growth.Config `yaml:"growing"`
 	// StaleAfter limits the age of the last run of each kind. A missing kind has no limit.
 	StaleAfter map[state.Kind]time.Duration `yaml:"-"`
 	// Once is true for a single evaluation.
@@ -54,13 +55,6 @@ type Flapping struct {
 	Window time.Duration `yaml:"window"`
 }
 
-// Growing is the minimum growth over at least Window. It is a warning if the limit is reached within Within.
-type Growing struct {
-	Objects int64         `yaml:"objects"`
-	Window  time.Duration `yaml:"window"`
-	Within  time.Duration `yaml:"within"`
-}
-
 // Default returns the default thresholds. No run becomes stale.
 func Default() Config {
 	levels := Levels{Warning: 0.8, Critical: 0.95}
@@ -74,7 +68,7 @@ func Default() Config {
 		// One may be a restart of the peer, two a restart of a switch.
 		PortFlapping: Flapping{Downs: 3, Window: time.Hour},
 		// By then a job has created all that it needs, and a day is enough to restart one that leaks.
-		Growing: Growing{Objects: 50, Window: 30 * time.Minute, Within: 24 * time.Hour},
+		Growing: growth.Config{Objects: 50, Window: 30 * time.Minute, Within: 24 * time.Hour},
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/health/growth"
 )
 
 func TestValidate(t *testing.T) {
@@ -21,11 +22,11 @@ func TestValidate(t *testing.T) {
 		{"defaults", func(*health.Config) {}, nil},
 		{"smallest", func(t *health.Config) {
 			l := health.Levels{Warning: math.SmallestNonzeroFloat64, Critical: math.SmallestNonzeroFloat64}
-			*t = health.Config{NearLimit: l, CgroupNearLimit: l, MemlockNearLimit: l, QPErrors: 1, CQEntries: 1, PortFlapping: health.Flapping{Downs: 1, Window: 1}, Growing: health.Growing{Objects: 1, Window: 10 * time.Minute}}
+			*t = health.Config{NearLimit: l, CgroupNearLimit: l, MemlockNearLimit: l, QPErrors: 1, CQEntries: 1, PortFlapping: health.Flapping{Downs: 1, Window: 1}, Growing: growth.Config{Objects: 1, Window: 10 * time.Minute}}
 		}, nil},
 		{"largest", func(t *health.Config) {
 			l := health.Levels{Warning: 1, Critical: 1}
-			*t = health.Config{NearLimit: l, CgroupNearLimit: l, MemlockNearLimit: l, OrphanAge: 24 * time.Hour, QPErrors: 1 << 48, CQEntries: 1 << 48, PortFlapping: health.Flapping{Downs: 32, Window: 24 * time.Hour}, Growing: health.Growing{Objects: 1 << 48, Window: 55 * time.Minute, Within: 365 * 24 * time.Hour}}
+			*t = health.Config{NearLimit: l, CgroupNearLimit: l, MemlockNearLimit: l, OrphanAge: 24 * time.Hour, QPErrors: 1 << 48, CQEntries: 1 << 48, PortFlapping: health.Flapping{Downs: 32, Window: 24 * time.Hour}, Growing: growth.Config{Objects: 1 << 48, Window: 55 * time.Minute, Within: 365 * 24 * time.Hour}}
 		}, nil},
 		{"nothing set", func(t *health.Config) { *t = health.Config{} }, []string{
 			"findings.near_limit.warning is 0: use a number above 0, up to 1", "findings.near_limit.critical is 0",
@@ -56,7 +57,7 @@ func TestValidate(t *testing.T) {
 		{"too much", func(t *health.Config) {
 			t.OrphanAge, t.QPErrors, t.CQEntries = 24*time.Hour+1, 1<<48+1, math.MaxInt64
 			t.PortFlapping = health.Flapping{Downs: 33, Window: 24*time.Hour + 1}
-			t.Growing = health.Growing{Objects: 1, Window: time.Hour, Within: 366 * 24 * time.Hour}
+			t.Growing = growth.Config{Objects: 1, Window: time.Hour, Within: 366 * 24 * time.Hour}
 		}, []string{"findings.orphan_age", "findings.qp_errors", "findings.cq_entries", "findings.port_flapping.downs is 33", "findings.port_flapping.window is 24h", "findings.growing.window is 1h", "findings.growing.within is 8784h0m0s: use a duration from 0s to 8760h0m0s"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -104,7 +105,7 @@ growing: {objects: 500}
 		MemlockNearLimit: health.Levels{Warning: 0.7, Critical: 0.95},
 		OrphanAge:        5 * time.Minute, QPErrors: 3, CQEntries: 4,
 		PortFlapping: health.Flapping{Downs: 3, Window: 10 * time.Minute},
-		Growing:      health.Growing{Objects: 500, Window: 30 * time.Minute, Within: 24 * time.Hour},
+		Growing:      growth.Config{Objects: 500, Window: 30 * time.Minute, Within: 24 * time.Hour},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)

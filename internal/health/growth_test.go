@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/health/growth"
 	"rdma_exporter/internal/state"
 )
 
@@ -180,7 +181,7 @@ func TestGrowingGaps(t *testing.T) {
 		for i := range gap {
 			s.Resources.Samples[15+i].Owners = nil
 		}
-		g := growthOf(s, health.Growing{Objects: 400, Window: 30 * time.Minute})
+		g := growthOf(s, growth.Config{Objects: 400, Window: 30 * time.Minute})
 		if len(g.Growers) == 0 || g.Growers[0].Steady != want {
 			t.Errorf("missing %d times: %+v", gap, g.Growers)
 		}
@@ -203,7 +204,7 @@ func TestGrowingNumberUsedAgain(t *testing.T) {
 				}
 			}
 		}
-		g := growthOf(s, health.Growing{Objects: 100, Window: 45 * time.Minute})
+		g := growthOf(s, growth.Config{Objects: 100, Window: 45 * time.Minute})
 		if len(g.Growers) == 0 || g.Growers[0].Steady != (started == 0) {
 			t.Errorf("the one before was started at %d: %+v", started, g.Growers)
 		}
@@ -213,7 +214,7 @@ func TestGrowingNumberUsedAgain(t *testing.T) {
 // TestGrowthOfHost verifies that growth follows the inventories, the configuration and the refusals in the history.
 func TestGrowthOfHost(t *testing.T) {
 	j := newEvaluator()
-	growth := func(s *state.DeviceState) *health.Growth {
+	growth := func(s *state.DeviceState) *growth.Growth {
 		return j.Evaluate(&state.Snapshot{Devices: []state.DeviceState{*s}}).Devices[0].Growth
 	}
 	if g := growth(growing(2000, 0, 0)); len(g.Growers) != 0 || len(g.All) != 0 {
@@ -238,6 +239,6 @@ func TestGrowthOfHost(t *testing.T) {
 	}
 }
 
-func growthOf(s *state.DeviceState, c health.Growing) *health.Growth {
+func growthOf(s *state.DeviceState, c growth.Config) *growth.Growth {
 	return health.New(health.Config{Growing: c}, health.History{}).Evaluate(snapshot(*s)).Devices[0].Growth
 }

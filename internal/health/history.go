@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"rdma_exporter/internal/health/growth"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/text"
 )
@@ -43,7 +44,7 @@ type deviceHistory struct {
 	activeOnce []int
 	busErrors  BusErrors
 	congestion map[int]Congestion
-	growth     *Growth
+	grown      *growth.Growth
 	exhausted  []Exhausted
 	leftovers  []ContextHistory
 }
@@ -52,7 +53,7 @@ func (h *History) of(d *state.DeviceState, c *Config) deviceHistory {
 	// Those that still apply.
 	exhausted := slices.DeleteFunc(slices.Clone(h.Exhausted[d.Name]), func(e Exhausted) bool { return e.Objects <= 0 })
 	return deviceHistory{
-		activeOnce: h.Ports[d.Name], busErrors: h.BusErrors[d.Name], congestion: h.Congestion[d.Name], growth: growthOf(d, exhausted, c.Growing),
+		activeOnce: h.Ports[d.Name], busErrors: h.BusErrors[d.Name], congestion: h.Congestion[d.Name], grown: growthOf(d, exhausted, c.Growing),
 		exhausted: exhausted, leftovers: leftovers(h.ContextHistories[d.Name]),
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"rdma_exporter/internal/health/growth"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/text"
 )
@@ -49,7 +50,7 @@ type Device struct {
 	// Findings have the worst first and the accepted ones last. Nil if too little is known to evaluate.
 	Findings []Finding `json:"findings"`
 	// Growth is how the objects on the device grow.
-	Growth *Growth `json:"growth,omitempty"`
+	Growth *growth.Growth `json:"growth,omitempty"`
 	// Exhausted are the types of which the device refused the exporter an object.
 	Exhausted []Exhausted `json:"exhausted,omitempty"`
 	// Leftover are contexts without an owner that left objects within the last day, the latest first.
