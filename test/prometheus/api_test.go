@@ -5,9 +5,7 @@ package prometheus_test
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
-	"net/http"
 	"net/url"
 	"strconv"
 	"time"
@@ -19,9 +17,7 @@ import (
 
 // api asks a running Prometheus.
 type api struct {
-	*running.Process
-	// url is where it listens, without a slash at the end.
-	url string
+	*running.Prometheus
 	// scrapes is how often it scrapes.
 	scrapes time.Duration
 }
@@ -40,41 +36,6 @@ func (s series) hasNumber() bool {
 		}
 	}
 	return false
-}
-
-// get returns what Prometheus serves at a path. The body comes with an error, too.
-func (a *api) get(path string) ([]byte, error) {
-	client := http.Client{Timeout: running.Patience}
-	response, err := client.Get(a.url + path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("GET %s: %s", path, response.Status)
-	}
-	return body, err
-}
-
-// ask decodes the data of a path of the API. A warning or a note is an error.
-func (a *api) ask(path string, values url.Values, data any) error {
-	body, err := a.get("/api/v1/" + path + "?" + values.Encode())
-	if body == nil {
-		return err
-	}
-	var answer struct {
-		Status, Error   string
-		Data            json.RawMessage
-		Warnings, Infos []string
-	}
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return fmt.Errorf("decode the answer of Prometheus: %w: %.300s", err, body)
-	}
-	if answer.Status != "success" || len(answer.Warnings)+len(answer.Infos) > 0 {
-		return fmt.Errorf("%s, warnings %q, infos %q", answer.Error, answer.Warnings, answer.Infos)
-	}
-	return json.Unmarshal(answer.Data, data)
 }
 
 func stamp(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64) }
@@ -96,7 +57,7 @@ func (a *api) series(path string, values url.Values) ([]series, error) {
 		ResultType string
 		Result     json.RawMessage
 	}
-	if err := a.ask(path, values, &data); err != nil {
+	if err := a.Ask(path, values, &data); err != nil {
 		return nil, err
 	}
 	var (
@@ -150,7 +111,7 @@ func (a *api) labelValues(label, selector string, r timeRange) ([]string, error)
 		parameters.Set("match[]", selector)
 	}
 	var values []string
-	err := a.ask("label/"+url.PathEscape(label)+"/values", parameters, &values)
+	err := a.Ask("label/"+url.PathEscape(label)+"/values", parameters, &values)
 	return values, err
 }
 
@@ -162,7 +123,7 @@ func (a *api) rulesEvaluated() (bool, error) {
 			Rules []struct{ Name, Health, LastError string }
 		}
 	}
-	if err := a.ask("rules", nil, &data); err != nil {
+	if err := a.Ask("rules", nil, &data); err != nil {
 		return false, err
 	}
 	all := true

@@ -4,13 +4,10 @@ package prometheus_test
 
 import (
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 
 	"rdma_exporter/test/running"
 )
@@ -28,7 +25,6 @@ func startPrometheus(t testing.TB, rules []ruleFile, scrapes time.Duration, targ
 // start is startPrometheus for a program with flags.
 func start(t testing.TB, program string, flags []string, rules []ruleFile, scrapes time.Duration, targets ...string) *api {
 	t.Helper()
-	dir := t.TempDir()
 	config := map[string]any{
 		"global": map[string]any{
 			"scrape_interval":     scrapes.String(),
@@ -45,20 +41,7 @@ func start(t testing.TB, program string, flags []string, rules []ruleFile, scrap
 		files = append(files, running.File(t, rules.name, rules.hurried(t)))
 	}
 	config["rule_files"] = files
-	text := running.Must(yaml.Marshal(config))(t)
-	p := running.Launch(t, "Prometheus", program, append([]string{
-		"--config.file=" + running.File(t, "prometheus.yml", string(text)),
-		"--storage.tsdb.path=" + filepath.Join(dir, "data"),
-		"--web.listen-address=127.0.0.1:0",
-		"--log.level=info",
-	}, flags...)...)
-	a := &api{Process: p, url: "http://" + p.Listening(t), scrapes: scrapes}
-	running.Eventually(t, "Prometheus is ready", func() bool {
-		p.MustRun(t)
-		_, err := a.get("/-/ready")
-		return err == nil
-	})
-	return a
+	return &api{Prometheus: running.StartPrometheus(t, program, config, flags...), scrapes: scrapes}
 }
 
 // settled waits until each target was scraped, or refused it, as is expected of it,
@@ -115,7 +98,7 @@ func (a *api) checkAlerts(t testing.TB) {
 	var data struct {
 		Alerts []struct{ Labels, Annotations map[string]string }
 	}
-	running.Check(t, a.ask("alerts", nil, &data))
+	running.Check(t, a.Ask("alerts", nil, &data))
 	if len(data.Alerts) == 0 {
 		t.Error("no alert is pending")
 	}
@@ -134,7 +117,7 @@ func (a *api) checkAlerts(t testing.TB) {
 // not take.
 func (a *api) checkLog(t testing.TB) {
 	t.Helper()
-	metrics := running.Must(a.get("/metrics"))(t)
+	metrics := running.Must(a.Get("/metrics"))(t)
 	for line := range strings.Lines(a.Log.String()) {
 		if (strings.Contains(line, "level=warn") || strings.Contains(line, "level=error")) && !evaluatedAgain(line, string(metrics)) {
 			t.Errorf("Prometheus says: %s", line)
