@@ -26,7 +26,7 @@ func TestDocs(t *testing.T) {
 	}
 	prologue, _, _ := strings.Cut(string(now), "### "+nameOf(reflect.TypeFor[api.Status]()))
 	p := &page{comments: make(map[string]string), seen: make(map[reflect.Type]bool)}
-	for _, dir := range []string{".", "../state", "../health", "../hardware/counters"} {
+	for _, dir := range []string{".", "../state", "../health", "../health/growth", "../hardware/counters"} {
 		p.read(t, dir)
 	}
 	p.text.WriteString(prologue)
