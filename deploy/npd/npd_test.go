@@ -36,12 +36,17 @@ func TestDetector(t *testing.T) {
 	profile := filepath.Join(folder, "profile.yaml")
 	devices(t, profile, 8, "")
 	port, own := freePort(t), freePort(t)
-	exporter := start(t, binary, "--web.listen-address=127.0.0.1:"+port, "--provider=simulated", "--simulated.profile="+profile,
-		"--probe.interval=1s", "--hardware.interval=1s", "--contract.interval=0s", "--inventory.interval=0s", "--probe.timeout=2m")
-	await(t, "the exporter is ready", func() bool { _, ok := get("http://127.0.0.1:" + port + "/-/ready"); return ok })
+	serve := func() *process {
+		t.Helper()
+		e := start(t, binary, "--web.listen-address=127.0.0.1:"+port, "--provider=simulated", "--simulated.profile="+profile,
+			"--probe.interval=3s", "--hardware.interval=1s", "--contract.interval=0s", "--inventory.interval=0s", "--probe.timeout=2m")
+		await(t, "the exporter is ready", func() bool { _, ok := get("http://127.0.0.1:" + port + "/-/ready"); return ok })
+		return e
+	}
+	exporter := serve()
 
 	npd := start(t, detector, "--enable-k8s-exporter=false", "--hostname-override=node", "--port=0", "--prometheus-address=127.0.0.1", "--prometheus-port="+own,
-		"--config.custom-plugin-monitor="+configuration(t, folder, binary, "--url=http://127.0.0.1:"+port, "--expect-active-ports=8", "--for=0s", "--clear-after=0s"))
+		"--config.custom-plugin-monitor="+configuration(t, folder, binary, "--url=http://127.0.0.1:"+port, "--expect-active-ports=8", "--timeout=1m", "--for=0s", "--clear-after=0s"))
 	metrics := func() string {
 		text, _ := get("http://127.0.0.1:" + own + "/metrics")
 		return text
@@ -75,7 +80,7 @@ func TestDetector(t *testing.T) {
 	await(t, "the gauge of a healthy node is 0", func() bool {
 		return value(metrics(), `problem_gauge{reason="RDMAVerdictBad",type="RDMAUnhealthy"}`) == "0"
 	})
-	change(8, "    hardware_faults: [{fault: slow_link}]\n")
+	change(8, "    hardware_faults: [slow_link]\n")
 	await(t, "a warning is an event", func() bool { return events() != "0" && events() != "" })
 	if strings.Contains(npd.log(), "Status:True") {
 		t.Errorf("a warning changes the condition:\n%s", npd.log())
@@ -83,11 +88,14 @@ func TestDetector(t *testing.T) {
 	change(8, "    ports: [{number: 1, state: down, link_layer: Ethernet, active_mtu: 1024, gids: []}]\n")
 	turns("a port is down", "True", "rdma port_down mlx5_0/1: 7 of 8 ports active; do=network")
 	change(0, "")
-	turns("there is no device", "True", "rdma no_device: 0 of ")
+	turns("all devices are gone", "True", "rdma device_vanished mlx5_0: 0 of 8 devices; do=driver")
 	change(8, "")
 	turns("mended", "False", "rdma_exporter verdict is good")
 	exporter.stop(t)
 	turns("the exporter is stopped", "Unknown", "rdma exporter_unreachable: 127.0.0.1:"+port+"; do=exporter")
+	devices(t, profile, 0, "")
+	exporter = serve()
+	turns("there never was a device", "True", "rdma no_device: ")
 }
 
 // devices writes a profile of that many devices with an active port each. The first has the keys
