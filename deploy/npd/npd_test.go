@@ -28,8 +28,8 @@ import (
 // patience is how long the test waits for what must happen, however busy the machine.
 const patience = 5 * time.Minute
 
-// TestDetector breaks and mends simulated devices, and reads what the detector makes of it on its
-// own metrics port. What it says of a condition is in its log.
+// TestDetector breaks and mends simulated devices, and reads the metrics of the detector, and its
+// conditions from its log.
 func TestDetector(t *testing.T) {
 	binary, detector := program(t, "RDMA_EXPORTER_BINARY"), program(t, "RDMA_NPD")
 	folder := t.TempDir()
@@ -149,7 +149,7 @@ func configuration(t *testing.T, folder, binary string, flags ...string) string 
 	return file
 }
 
-// value returns the value of a series as it is written, empty if there is none.
+// value returns the value of a series as it is written, or an empty string.
 func value(metrics, series string) string {
 	for line := range strings.Lines(metrics) {
 		if v, ok := strings.CutPrefix(line, series+" "); ok {
@@ -190,7 +190,7 @@ func program(t *testing.T, variable string) string {
 	return path
 }
 
-// freePort returns a port that nobody listens on.
+// freePort returns an unused port.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

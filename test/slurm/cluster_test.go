@@ -119,7 +119,7 @@ func (c *cluster) set(t *testing.T, settings string) {
 	running.Check(t, os.Rename(temporary, c.settings))
 }
 
-// freePort returns a port that nobody listens on.
+// freePort returns an unused port.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l := running.Must(net.Listen("tcp", "127.0.0.1:0"))(t)

@@ -21,9 +21,9 @@ const (
 	unknown   = "rdma exporter_unreachable: 127.0.0.1:10879; do=exporter"
 )
 
-// TestScripts runs the scripts with verdicts that a script gives, on a node that some of the
-// steps have drained before. It keeps to what the node is after each run: those that
-// TestStates cannot bring about.
+// TestScripts runs the scripts one step after the other, with a script in place of the exporter's
+// program, and compares state and reason of the node after each step. The steps are those that
+// TestStates cannot produce.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 0, "")
@@ -108,7 +108,7 @@ func TestScripts(t *testing.T) {
 	run("healthcheck")
 	c.must(t, "what is unknown cannot be counted", drain, unknown)
 
-	// Without the controller, nothing is known of the node, and slurmd is told.
+	// Without the controller, the script fails, which slurmd logs.
 	administrator("state=resume")
 	c.daemon.Stop(t)
 	c.controller.Stop(t)

@@ -61,7 +61,7 @@ func (e *exporter) get(path string) (body string, ok bool) {
 	return string(b), err == nil && response.StatusCode == http.StatusOK
 }
 
-// write writes the profile: that many devices, of which some have additional keys.
+// write writes a profile with a number of devices, some with additional keys.
 func (e *exporter) write(t *testing.T, number int, keys map[int]string) {
 	t.Helper()
 	text := "devices:\n"
