@@ -188,9 +188,7 @@ func TestProlog(t *testing.T) {
 	e.change(t, 8, map[int]string{3: down})
 	e.bad(t, true)
 	c.must(t, "before the job", "IDLE", "")
-	if out, err := c.command("sbatch", "--parsable", "--output=/dev/null", "--wrap=true").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	job := strings.TrimSpace(string(running.Must(c.command("sbatch", "--parsable", "--output=/dev/null", "--wrap=true").Output())(t)))
 	c.await(t, drain, "rdma port_down mlx5_3/1: 7 of 8 ports active; do=")
 	queue := func() string {
 		out, _ := c.command("squeue", "--noheader", "--format=%T").Output()
@@ -201,6 +199,8 @@ func TestProlog(t *testing.T) {
 	e.change(t, 8, nil)
 	e.bad(t, false)
 	c.control(t, "update", "nodename="+node, "state=resume")
+	// Slurm lets a job that is queued again wait for two minutes.
+	c.control(t, "update", "jobid="+job, "starttime=now")
 	running.Eventually(t, "the job has run", func() bool { return queue() == "" })
 }
 
