@@ -221,7 +221,7 @@ slurm_packages = slurmctld slurmd slurm-client munge
 .PHONY: test-slurm
 test-slurm: build ## Drain and resume a node of a real Slurm on this machine by the scripts of deploy/slurm
 	@tools/packages $(slurm_packages)
-	$(test_env) go test -tags slurm -count 1 -v ./test/slurm
+	$(test_env) go test -tags slurm -count 1 -parallel 5 -v ./test/slurm
 
 # Without what reads journals and what needs a cloud: the plug-in is what is tried.
 npd_tags := disable_system_log_monitor,disable_system_stats_monitor,disable_stackdriver_exporter
