@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -120,7 +121,7 @@ func TestAgree(t *testing.T) {
 					t.Fatal(err)
 				}
 				w := httptest.NewRecorder()
-				page.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+				page.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
 				body := w.Body.String()
 				if !strings.Contains(body, "<title>node17: "+string(tc.want)) || strings.Contains(body, "All is well") != (tc.want == health.OK) {
 					t.Errorf("page: %.2000s", body)

@@ -54,6 +54,8 @@ func (o *options) checkExpect(all expect.Rules) error {
 			return errors.New("expect needs the hardware for rate, roce_v2_ipv4 and driver: use another --hardware.interval than 0s, or leave out these keys")
 		case s.Inventory.Interval == 0 && r.Memlock != "":
 			return errors.New("expect needs inventories for memlock: use another --inventory.interval than 0s, or leave out the key")
+		case r.Memlock != "" && o.inventory.NoOwners:
+			return errors.New("expect needs the owners of objects for memlock: leave out --no-collector.owners, or the key")
 		}
 	}
 	return nil
@@ -102,6 +104,13 @@ func decodeConfig(b []byte, c *fileConfig) error {
 	var root yaml.Node
 	if err := yaml.Unmarshal(b, &root); err != nil {
 		return err
+	}
+	var keys map[string]yaml.Node
+	if err := yaml.Unmarshal(b, &keys); err != nil {
+		return err
+	}
+	if _, given := keys["expect"]; given && len(c.Expect) == 0 {
+		return errors.New("expect is empty: say what is expected, or leave out the key")
 	}
 	if errs := input.CheckWhole(&root, c); errs != nil {
 		return errors.Join(errs...)

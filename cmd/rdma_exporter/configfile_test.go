@@ -65,3 +65,25 @@ func TestDocumented(t *testing.T) {
 		t.Errorf("only %d configuration files were found", files)
 	}
 }
+
+// TestExpectRefused verifies that what is expected is never ignored.
+func TestExpectRefused(t *testing.T) {
+	for _, tc := range []struct{ config, want string }{
+		{"expect:\n", "expect is empty"},
+		{"expect: []\n", "expect is empty"},
+		{"expect: {}\n", "expect expects nothing"},
+		{"expect: {memlock: unlimited}\n", "--no-collector.owners"},
+		{"expect: {rate: 400G}\n", "--hardware.interval"},
+		{"expect: {devices: 8}\n", ""},
+	} {
+		o := newOptions()
+		o.configFile = filepath.Join(t.TempDir(), "config.yaml")
+		o.inventory.NoOwners, o.schedule.Hardware.Interval = true, 0
+		if err := os.WriteFile(o.configFile, []byte(tc.config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.loadConfig(); tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+			t.Errorf("%q: got %v, want %q", tc.config, err, tc.want)
+		}
+	}
+}

@@ -72,7 +72,10 @@ func readMaintenance(path string, now time.Time) (*api.Maintenance, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s begins with %q: write a time such as 2026-01-31T12:00:00Z, and a reason after a space", path, text.Truncate(text.Clean(at), text.MaxName))
 	}
-	written := time.Unix(0, min(info.ModTime().UnixNano(), now.UnixNano()))
+	written := info.ModTime()
+	if written.After(now) {
+		return nil, fmt.Errorf("%s was written in the future, at %s: set the clock, and write it again", path, written.UTC().Format(time.RFC3339))
+	}
 	if latest := written.Add(maxMaintenance); until.After(latest) {
 		until, err = latest, errCut
 	}

@@ -190,7 +190,7 @@ func (a *assessor) sorted() []Finding {
 
 // unexpected adds the differences from what is expected. They share the cause of what says why.
 func (a *assessor) unexpected() {
-	entries := map[string]string{"rate": "link", "mtu": "link", "roce_v2_ipv4": "link", "firmware": "version", "driver": "version"}
+	entries := map[string]string{"rate": "link", "mtu": "link", "roce_v2_ipv4": "link", "device": "devices", "firmware": "version", "driver": "version"}
 	for _, d := range a.differences {
 		o := observation{kind: FindingUnexpected, entry: cmp.Or(entries[d.Key], d.Key), subject: d.Subject, message: d.Message}
 		switch {

@@ -125,7 +125,7 @@ func Catalogue() []Entry {
 		entry(FindingMemlockRefused, "", degradation, RemedyConfiguration, "", "RLIMIT_MEMLOCK refuses to register memory",
 			"In the last run, RLIMIT_MEMLOCK of the exporter's processes did not allow registering 2 MiB of memory, or not even 4 KiB.",
 			"Nothing is wrong with the device. Programs started with this limit cannot register memory, and so cannot transfer data: ENOMEM, or EPERM if the limit is 0. The limit is the exporter's own, from what started it: for the audit command the shell or the job, for the service its unit or container. Programs started in another way may have another.",
-			"See what jobs get: `ulimit -l` in one of them. Their limit is LimitMEMLOCK= in the unit of slurmd, sshd (or /etc/security/limits.conf) or the container runtime, and `--ulimit memlock=-1` for docker and podman; restart the unit, then the jobs. If only the exporter has so low a limit, "+memlock+"."),
+			"See what jobs get: `ulimit -l` in one of them. Their limit is LimitMEMLOCK= in the unit of slurmd, sshd (or /etc/security/limits.conf) or the container runtime, and `--ulimit memlock=-1` for docker and podman; restart the unit, then the jobs. If only the exporter has so low a limit, "+memlock),
 		entry(FindingProbeFailed, "memlock", failure, RemedyConfiguration, "", "RLIMIT_MEMLOCK of the exporter is too low",
 			"In the last run, a probe that pins memory failed with ENOMEM, or with EPERM where none may be pinned, and RLIMIT_MEMLOCK of the exporter's processes is finite.",
 			"Drivers that pin their queues fail under so low a limit, even though the device has room: such a process can neither probe nor use it.",

@@ -125,7 +125,9 @@ func (j *judge) collect() {
 	if s == nil || !s.Ready || s.DiscoveryError != "" {
 		return
 	}
-	none := p != nil && p.Kind == health.ProblemNoDevices && j.Devices != 0 && *cmp.Or(j.host.ExpectedDevices, new(-1)) != 0
+	vanished := func(d *health.Device) bool { return !d.State.Vanished.IsZero() }
+	none := (p != nil && p.Kind == health.ProblemNoDevices || j.devices == 0 && slices.ContainsFunc(j.host.Devices, vanished)) &&
+		j.Devices != 0 && *cmp.Or(j.host.ExpectedDevices, new(-1)) != 0
 	if none || j.Devices > j.devices {
 		j.fewer(kindFewDevices, health.RemedyDriver, health.FindingVanished)
 	}
@@ -147,6 +149,7 @@ func (j *judge) fewer(kind health.Kind, remedy health.Remedy, causes ...health.K
 	for _, d := range j.host.Devices {
 		for _, top := range d.Findings {
 			for _, f := range append(top.Consequences[:len(top.Consequences):len(top.Consequences)], top) {
+				f.Since = cmp.Or(f.Since, top.Since) // Only the cause has a time.
 				at, info := j.fault(d.State.Name, f), f.Severity == health.SeverityInfo
 				first := worst.device == "" || worst.Severity == health.SeverityInfo && !info ||
 					(worst.Severity == health.SeverityInfo) == info && at.Since.Before(worst.Since)
@@ -220,7 +223,7 @@ func (j *judge) over() (held *fault, good time.Time) {
 // unknown says why nothing could be judged. The kind is empty if something was.
 func (j *judge) unknown() (kind health.Kind, detail string, remedy health.Remedy) {
 	s, p := j.host.Snapshot, j.host.Problem
-	judged := func(d *health.Device) bool { is, _ := d.At(j.now); return is != health.Unknown }
+	unjudged := func(d *health.Device) bool { is, _ := d.At(j.now); return is == health.Unknown && d.State.Present }
 	switch {
 	case p != nil && p.Kind == health.ProblemDiscovery:
 		return "discovery", "the devices cannot be listed", health.RemedyExporter
@@ -228,8 +231,8 @@ func (j *judge) unknown() (kind health.Kind, detail string, remedy health.Remedy
 		return "cannot_start", "no child process starts", health.RemedyExporter
 	case s == nil || !s.Ready:
 		return kindNotProbed, "the first probe runs have not ended", health.RemedyNone
-	case len(j.host.Devices) > 0 && !slices.ContainsFunc(j.host.Devices, judged):
-		return kindNotProbed, "no device has a recent probe run", health.RemedyExporter
+	case slices.ContainsFunc(j.host.Devices, unjudged):
+		return kindNotProbed, "a device has no recent probe run", health.RemedyExporter
 	case len(j.faults) > 0 && j.now.Sub(j.host.Began) < j.For:
 		// Whether it is new, or older than the exporter, is not known.
 		return kindTooNew, "the exporter has just started", health.RemedyNone

@@ -144,6 +144,15 @@ func TestStates(t *testing.T) {
 		{"one device is stale, and warnings count", now + "&fail_on=warning", nil, func(n *node) {
 			n.snapshot.Devices[0].Last = &state.Run{Started: n.at.Add(-2 * time.Hour), Outcome: state.OutcomeOK}
 		}},
+		{"all devices vanished, which is accepted", now + "&accept=device_vanished", nil, func(n *node) {
+			for i := range 8 {
+				n.vanish(i)
+			}
+		}},
+		{"a port went down just now, and flags and configuration expect eight", "expect_active_ports=8&for=2m", expecting(8, 8), func(n *node) {
+			n.at = n.at.Add(5 * time.Minute)
+			n.port(3, "down")
+		}},
 		{"all devices are stale", "", nil, func(n *node) { n.at = n.at.Add(2 * time.Hour) }},
 	} {
 		n := newNode(c.config)

@@ -67,6 +67,8 @@ type comparison struct {
 	// names are the devices that are there. Of those that vanished there is a finding already.
 	names    []string
 	vanished int
+	// matched is true if the rule is about any device, present or not.
+	matched bool
 	// pending is true if a device is too new to know its ports.
 	pending bool
 	active  int
@@ -111,6 +113,7 @@ func portsOf(d *state.DeviceState) (all []port) {
 }
 
 func (c *comparison) device(d *state.DeviceState) {
+	c.matched = true
 	if !d.Present {
 		c.vanished += map[bool]int{false: 1}[d.Vanished.IsZero()]
 		return
@@ -176,6 +179,9 @@ func (c *comparison) isLess(limit int64) bool {
 func (c *comparison) host(memlock *int64) {
 	if memlock != nil && c.isLess(*memlock) {
 		c.differ(Difference{Key: "memlock"}, []string{"this process, and what else its parent starts, may lock " + text.Bytes(*memlock)})
+	}
+	if c.Device != "" && c.Devices == nil && c.ActivePorts == nil && !c.matched {
+		c.differ(Difference{Key: "device"}, []string{"no device has such a name"})
 	}
 	missing := *cmp.Or(c.Devices, new(int)) - len(c.names) - c.vanished
 	if missing > 0 {

@@ -154,6 +154,7 @@ func TestCompare(t *testing.T) {
 		{"a virtual function is none of them", "{devices: 2, mtu: 4096}", []string{"a", "v role=vf mtu=1024", "s role=sf"}, []string{"/devices: `devices: 2` is expected, but there is 1: a."}},
 		{"unless it is selected", "{device: '[av]', devices: 2, mtu: 4096}", []string{"a", "v role=vf mtu=1024", "other mtu=512"}, []string{"v/mtu: `mtu: 4096` is expected of [av], but port 1 has 1024."}},
 		{"selected ones missing", "{device: a.*, devices: 2}", []string{"a", "b"}, []string{"/devices of a.*: `devices: 2` is expected of a.*, but there is 1: a."}},
+		{"a selector that matches nothing", "{device: mlx9_.*, mtu: 4096}", []string{"a"}, []string{"/device of mlx9_.*: `device: mlx9_.*` is expected of mlx9_.*, but no device has such a name."}},
 		{"one dead rail", "{active_ports: 2}", []string{"a", "b state=down"}, []string{"b/active_ports: `active_ports: 2` is expected, but 1 of 2 ports are active, port 1 is down."}},
 		{"one dead rail, others are spare", "{active_ports: 2}", []string{"a spare", "b spare state=down"}, []string{"b/active_ports: `active_ports: 2` is expected, but 1 of 4 ports are active, port 1 is down, port 2 is down."}},
 		{"one that is not cabled is not to blame", "{active_ports: 2}", []string{"a", "b state=down", "c state=polling"}, []string{"/active_ports: `active_ports: 2` is expected, but 1 of 3 ports are active, b port 1 is down, c port 1 is polling."}},
