@@ -17,7 +17,7 @@ type Exporter struct {
 	StateWritable *bool
 	// Booted is when the host booted. Zero means unknown.
 	Booted time.Time
-	// MaintenanceUntil is when the maintenance of the host ends. Zero means that there is none.
+	// MaintenanceUntil is when the maintenance of the host ends. Zero means none.
 	MaintenanceUntil time.Time
 	// LogLinesDropped is the number of lost log lines.
 	LogLinesDropped uint64

@@ -118,7 +118,7 @@ func (v *verdictFlags) client() (client *http.Client, err error) {
 	return client, nil
 }
 
-// ask returns the verdict of the exporter. With an error, it is that there is none.
+// ask returns the verdict of the exporter. With an error, the verdict says that it is missing.
 func (v *verdictFlags) ask(ctx context.Context, client *http.Client, u *url.URL) (found verdict.Verdict, err error) {
 	ctx, cancel := context.WithTimeout(ctx, v.timeout)
 	defer cancel()
@@ -137,7 +137,7 @@ func (v *verdictFlags) ask(ctx context.Context, client *http.Client, u *url.URL)
 	return found, nil
 }
 
-// audit returns the verdict of a quick audit, which says on standard error why there is none.
+// audit returns the verdict of a quick audit, and says on standard error why it is missing.
 func (v *verdictFlags) audit(ctx context.Context, o *options, std stdio) verdict.Verdict {
 	found := unknown(verdict.KindNoAudit, "neither exporter nor audit answers")
 	options, _ := verdict.Parse(v.query) // It was checked before.

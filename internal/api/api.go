@@ -47,7 +47,7 @@ type Status struct {
 	Ready bool `json:"ready"`
 	// Health is the worst of the host and of all devices.
 	Health health.Health `json:"health"`
-	// Maintenance is announced work on the host; absent if there is none.
+	// Maintenance is announced work on the host; absent if none.
 	Maintenance *Maintenance `json:"maintenance,omitempty"`
 	// Problem is what is wrong with the host itself; absent if nothing is.
 	Problem *health.Problem `json:"problem,omitempty"`

@@ -15,7 +15,7 @@ type Entry struct {
 	Case string
 	grade
 	Remedy Remedy
-	// Threshold is the key below findings in the configuration file that decides. Empty if there is none.
+	// Threshold is the key below findings in the configuration file that decides. Empty if none.
 	Threshold string
 	// Reason is that of the findings, unless a verb is to blame. Words in braces are replaced, in all texts.
 	Reason string
@@ -34,7 +34,7 @@ func entry(kind Kind, name string, g grade, remedy Remedy, threshold, reason, fo
 	return Entry{kind, name, g, remedy, threshold, reason, found, meaning, action}
 }
 
-// entryOf returns the entry of a kind and case. Empty if there is none.
+// entryOf returns the entry of a kind and case. Empty if none.
 func entryOf(kind Kind, name string) *Entry {
 	return cmp.Or(find(Catalogue(), func(e *Entry) bool { return e.Kind == kind && e.Case == name }), new(Entry))
 }

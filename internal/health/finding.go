@@ -18,9 +18,9 @@ type Finding struct {
 	Subject string `json:"subject"`
 	// Reason names the cause in a clause, such as "port 1 is down". It is the same for the same cause on all hosts.
 	Reason string `json:"reason"`
-	// Verb is the call that failed or hangs. Empty if there is none.
+	// Verb is the call that failed or hangs. Empty if none.
 	Verb string `json:"verb,omitempty"`
-	// Errno is that of the failed call. Empty if there is none.
+	// Errno is that of the failed call. Empty if none.
 	Errno string `json:"errno,omitempty"`
 	// Message says what was found, with values.
 	Message string `json:"message"`

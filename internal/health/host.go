@@ -37,7 +37,7 @@ type Host struct {
 	DocsURL string `json:"docs_url,omitempty"`
 }
 
-// Past is a finding that ended less than ten minutes ago, or has not been judged again since a restart. It has no texts.
+// Past is a finding that ended less than ten minutes ago, or was not evaluated again since a restart. It has no texts.
 type Past struct {
 	Device string // Empty if it was one of the host.
 	Finding

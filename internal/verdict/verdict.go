@@ -83,7 +83,7 @@ type fault struct {
 }
 
 func (j *judge) byHarm(a, b fault) int {
-	// What is missing altogether is no finding, and comes first among those as harmful.
+	// Missing devices and ports are no kind of finding, and come first among those as harmful.
 	index := func(f fault) []int {
 		return []int{slices.Index(health.Harms(), f.Harm), slices.Index(state.Severities(), f.Severity), slices.Index(j.kinds, f.Kind)}
 	}
