@@ -24,7 +24,7 @@ var (
 func foreign() []string {
 	return []string{
 		"collector.disable-defaults", "collector.infiniband", "collector.meminfo", "collector.pcidevice", // node_exporter, which has meminfo_numa, too
-		"config.custom-plugin-monitor", // node-problem-detector
+		"config.custom-plugin-monitor",                                      // node-problem-detector
 		"storage.tsdb.path", "storage.tsdb.retention.time", "query.timeout", // Prometheus
 	}
 }

@@ -71,10 +71,10 @@ func TestSandbox(t *testing.T) {
 			s.ok(t, device)
 		}
 		for key, value := range map[string]float64{
-			`rdma_probe_success{device="rxe0",probe="notification"}`:                                        1,
-			`rdma_inventory_success{device="rxe0"}`:                                                         1,
-			`rdma_inventory_success{device="rxe1"}`:                                                         1,
-			`rdma_inventory_pid_visibility{}`:                                                               1,
+			`rdma_probe_success{device="rxe0",probe="notification"}`: 1,
+			`rdma_inventory_success{device="rxe0"}`:                  1,
+			`rdma_inventory_success{device="rxe1"}`:                  1,
+			`rdma_inventory_pid_visibility{}`:                        1,
 			`rdma_resource_owner_objects{comm="holder",container_id="",device="rxe0",pod_uid="",slurm_job_id="",type="qp"}`: 3,
 		} {
 			if got, ok := s[key]; !ok || got != value {
