@@ -68,6 +68,17 @@ func TestScale(t *testing.T) {
 		add(&booting, "rdma_port_state_id", fmt.Sprint("n", n), `device="mlx5_0",port="1"`, fmt.Sprint("4x20 1x9 4x", scrapes-31))
 	}
 
+	// Each job is named after its nodes and those whose mlx5_3 goes down in minute 10.
+	var rails []series
+	for _, r := range []struct{ nodes, down int }{{300, 3}, {400, 3}, {400, 4}, {10000, 15}, {10000, 16}} {
+		labels := fmt.Sprintf(`{job="%d of %d"`, r.down, r.nodes)
+		rails = append(rails, series{"job:rdma_nodes:count" + labels + "}", fmt.Sprint(r.nodes, "x", scrapes)})
+		for n := range r.down {
+			port := fmt.Sprintf(`rdma_port_state_id%s,instance="n%d",device="mlx5_3",port="1"}`, labels, n)
+			rails = append(rails, series{port, fmt.Sprint("4x19 1x", scrapes-20)})
+		}
+	}
+
 	names := "count by (alertname, finding, device, instance) (ALERTS{alertstate=\"firing\"})"
 	file := testFile{EvaluationInterval: "30s", Tests: []testGroup{
 		{Name: "20 nodes that cannot open their 8 devices", Interval: "30s", InputSeries: unopened, PromqlExprTest: []exprTest{
@@ -78,6 +89,11 @@ func TestScale(t *testing.T) {
 			{names, "22m", []expSample{
 				{`{alertname="RDMAPortDown",instance="n0"}`, 1},
 				{`{alertname="RDMARailDown",finding="port_down",device="mlx5_3"}`, 1},
+			}},
+		}},
+		{Name: "what is a rail", Interval: "30s", InputSeries: rails, PromqlExprTest: []exprTest{
+			{`sum by (job) (ALERTS{alertstate="firing",alertname="RDMARailDown"})`, "20m", []expSample{
+				{`{job="3 of 300"}`, 1}, {`{job="4 of 400"}`, 1}, {`{job="16 of 10000"}`, 1},
 			}},
 		}},
 		{Name: "a power cut", Interval: "30s", InputSeries: booting, PromqlExprTest: []exprTest{
