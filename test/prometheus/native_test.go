@@ -36,7 +36,7 @@ func TestNativeHistograms(t *testing.T) {
 	boards := readDashboards(t, filepath.Join(repository, "dashboards"))
 	s := scope{}
 	for name, v := range map[string]string{
-		"datasource": "the test's", "job": job, "instance": exporter.address, "device": "sim_rxe0",
+		"datasource": "the test's", "cluster": "", "job": job, "instance": exporter.address, "device": "sim_rxe0",
 		"__interval": "2s", "__rate_interval": "8s", "__range": "900s",
 	} {
 		s = s.with(name, value{values: []string{v}})

@@ -3,8 +3,10 @@
 package prometheus_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -87,7 +89,8 @@ func (f ruleFile) hurried(t testing.TB) string {
 		}
 	}
 	text := running.Must(yaml.Marshal(content))(t)
-	return string(text)
+	// Nor has it the minutes for which a node that has booted is quiet.
+	return strings.ReplaceAll(string(text), "(rdma_exporter_boot_time_seconds) + 600", "(rdma_exporter_boot_time_seconds)")
 }
 
 // expressions returns what is to be asked: the expression of each rule, and beside
@@ -98,6 +101,10 @@ func (f ruleFile) expressions(t testing.TB) []*expression {
 	for _, r := range f.rules(t) {
 		switch {
 		case r.Record != "":
+			if i := slices.IndexFunc(all, func(e *expression) bool { return e.name == r.Record }); i >= 0 {
+				all[i].text = fmt.Sprintf("(%s) or (%s)", all[i].text, r.Expr) // Several rules record it.
+				continue
+			}
 			all = append(all,
 				&expression{file: f.name, name: r.Record, kind: kindRecording, text: r.Expr, instant: true},
 				&expression{file: f.name, name: r.Record + "/recorded", kind: kindRecorded, text: r.Record, instant: true})
