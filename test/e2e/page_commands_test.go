@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -84,57 +83,6 @@ func TestPageCommands(t *testing.T) {
 			var ended *exec.ExitError
 			if err != nil && (!errors.As(err, &ended) || ended.ExitCode() != 1) || len(out) == 0 || strings.Contains(string(out), "error:") {
 				t.Errorf("%v\n%s", err, out)
-			}
-		})
-	}
-}
-
-// TestPageScripts runs the scripts for Slurm that docs/audit.md has, on a device that
-// fails: one drains the node and says why, the other one fails.
-func TestPageScripts(t *testing.T) {
-	t.Parallel()
-	text := running.Must(os.ReadFile("../../docs/audit.md"))(t)
-	var scripts []string
-	for _, b := range block.FindAllStringSubmatch(string(text), -1) {
-		if strings.HasPrefix(b[2], "#!/bin/sh\n") {
-			scripts = append(scripts, b[2])
-		}
-	}
-	if len(scripts) != 2 {
-		t.Fatalf("docs/audit.md has %d scripts", len(scripts))
-	}
-	profile := running.File(t, "profile.yaml", smallDevice(idle+"    faults: [{verb: ibv_create_qp, errno: ENOMEM}]\n"))
-	for i, want := range []struct {
-		status          int
-		drained, report string
-	}{
-		{0, "State=drain Reason=RDMA: sim0: ", "CRITICAL  sim0: "},
-		{1, "", "sim0  critical"},
-	} {
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			t.Parallel()
-			folder := t.TempDir()
-			for name, program := range map[string]string{
-				"rdma_exporter": `exec "` + binary + `" "$@" --provider=simulated --simulated.profile="` + profile + `"`,
-				"scontrol":      `echo "$@" >"` + folder + `/drained"`,
-				"logger":        `echo "$@" >"` + folder + `/logged"`,
-			} {
-				running.Program(t, filepath.Join(folder, name), program)
-			}
-			cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(scripts[i], "/run/", folder+"/"))
-			cmd.Env = append(os.Environ(), "PATH="+folder+":"+os.Getenv("PATH"))
-			out, err := cmd.CombinedOutput()
-			if cmd.ProcessState.ExitCode() != want.status {
-				t.Errorf("%v\n%s", err, out)
-			}
-			for name, text := range map[string]string{"drained": want.drained, "rdma-health.txt": want.report} {
-				got, err := os.ReadFile(filepath.Join(folder, name))
-				if text != "" && (err != nil || !strings.Contains(string(got), text)) {
-					t.Errorf("%s: %v\n%s", name, err, got)
-				}
-			}
-			if _, err := os.Stat(filepath.Join(folder, "logged")); err == nil {
-				t.Error("the script says that it could not audit")
 			}
 		})
 	}
