@@ -59,7 +59,7 @@ var withoutCapabilities = []difference{
 // that it hides.
 var ownProcesses = []difference{
 	{`rdma_inventory_pid_visibility\{\}`, "the processes of the host are not seen"},
-	{`rdma_finding_first_seen_timestamp_seconds\{.*finding="pids_invisible".*\}`, "which is a finding"},
+	{`rdma_finding_(first_seen_timestamp_seconds|info)\{.*finding="pids_invisible".*\}`, "which is a finding"},
 	{`rdma_owner_locked_(limit_)?bytes\{comm="holder",.*\}`, "the holder is not seen"},
 	{`rdma_resource_owner_objects\{comm="holder",.*\}`, "the holder is not seen"},
 	{`rdma_resource_owner_objects\{comm="unknown",.*\}`, "its objects have no owner"},
