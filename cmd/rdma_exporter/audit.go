@@ -74,6 +74,9 @@ const (
 	quickConcurrency = 64
 )
 
+// auditsOnce reports whether a command audits the devices, for somebody who waits.
+func auditsOnce(command string) bool { return command == commandAudit || command == commandVerdict }
+
 // lastWords is how long writing the report may take after --within or a signal. lastWord is how
 // long an error message may take then.
 const (

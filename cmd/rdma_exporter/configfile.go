@@ -106,7 +106,7 @@ func decodeConfig(b []byte, c *fileConfig) error {
 		return err
 	}
 	var keys map[string]yaml.Node
-	if err := yaml.Unmarshal(b, &keys); err != nil {
+	if err := root.Decode(&keys); err != nil {
 		return err
 	}
 	if _, given := keys["expect"]; given && len(c.Expect) == 0 {

@@ -127,7 +127,7 @@ func parse(args []string, std stdio) (o *options, done bool, status int) {
 	case commandCeiling:
 		o.addHost(app)
 	default:
-		o.addFlags(app, std, name == commandAudit || name == commandVerdict)
+		o.addFlags(app, std, auditsOnce(name))
 	}
 	o.addCommands(app)
 	if man {

@@ -158,3 +158,14 @@ func TestVerdictUsage(t *testing.T) {
 		}
 	}
 }
+
+// TestChildrenOfAudits verifies that children give way only to others if nobody waits for them.
+func TestChildrenOfAudits(t *testing.T) {
+	t.Parallel()
+	for command, want := range map[string]bool{commandServe: false, commandAudit: true, commandVerdict: true} {
+		o, _, _ := parsed(t, command)
+		if got := received(t, o).Audit; got != want {
+			t.Errorf("%s: an audit: %v, want %v", command, got, want)
+		}
+	}
+}
