@@ -2,7 +2,6 @@ package collector
 
 import (
 	"strconv"
-	"strings"
 	"time"
 
 	"rdma_exporter/internal/health"
@@ -57,7 +56,7 @@ func addCauses(b *builder, name string, findings []health.Finding) {
 			continue
 		}
 		labels := []string{name, string(f.Kind), string(f.Severity), f.Reason, f.Verb, f.Errno, string(f.Remedy)}
-		if causes[strings.Join(labels, "\xff")] = true; len(causes) <= maxCauses {
+		if causes[seriesKey("rdma_finding_info", labels)] = true; len(causes) <= maxCauses {
 			b.gauge("rdma_finding_info", 1, labels...)
 		}
 	}

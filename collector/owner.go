@@ -71,8 +71,7 @@ func addProcesses(b *builder, snapshot *state.Snapshot) {
 	})
 	shown := make(map[string]bool)
 	for _, o := range processes {
-		labels := b.ownerLabels(strconv.Itoa(o.PID), o.Comm, o.ContainerID, o.PodUID, o.SlurmJobID)
-		key := strings.Join(slices.Concat(labels[:jobLabel], labels[jobLabel+1:]), "\xff")
+		labels, key := b.ownerLabels(strconv.Itoa(o.PID), o.Comm, o.ContainerID, o.PodUID, o.SlurmJobID)
 		if shown[key] || len(shown) == maxProcesses {
 			continue
 		}

@@ -131,18 +131,17 @@ func addExhausted(b *builder, name string, all []health.Exhausted) {
 const jobLabel = 3
 
 // ownerLabels returns the label values of a process, or of all with the same command in the
-// same container. Beyond maxOwnerNames it is one of the others.
-func (b *builder) ownerLabels(pid, comm, containerID, podUID, job string) []string {
-	labels := []string{text.Valid(comm), text.Valid(containerID), text.Valid(podUID), text.Valid(job)}
+// same container, and their identity whatever the job. Beyond maxOwnerNames it is one of the others.
+func (b *builder) ownerLabels(pid, comm, containerID, podUID, job string) (labels []string, key string) {
+	labels = []string{text.Valid(comm), text.Valid(containerID), text.Valid(podUID), text.Valid(job)}
 	if b.on[OwnersPID] {
 		labels = append(labels, pid)
 	}
 	if comm != unknownOwner && comm != otherName && !b.owners.admits(labels) {
-		others := make([]string, len(labels))
-		others[0] = otherName
-		return others
+		labels = make([]string, len(labels))
+		labels[0] = otherName
 	}
-	return labels
+	return labels, seriesKey("", slices.Concat(labels[:jobLabel], labels[jobLabel+1:]))
 }
 
 // addOwners adds the owners of objects. All series of a type add up to its user objects. One of
@@ -153,8 +152,8 @@ func addOwners(b *builder, name string, i *state.Inventory) {
 		objects int64
 	}
 	all := make(map[string]*series)
-	add := func(c state.TypeCount, labels []string) {
-		key := seriesKey(c.Type, slices.Concat(labels[:jobLabel], labels[jobLabel+1:]))
+	add := func(c state.TypeCount, labels []string, key string) {
+		key = c.Type + key
 		s := all[key]
 		switch {
 		case s == nil:
@@ -165,17 +164,19 @@ func addOwners(b *builder, name string, i *state.Inventory) {
 		}
 		s.objects += c.Objects
 	}
+	unknown, key := b.ownerLabels("", unknownOwner, "", "", "")
 	for _, c := range slices.Concat(i.Ownerless, i.Untraced) {
-		add(c, b.ownerLabels("", unknownOwner, "", "", ""))
+		add(c, unknown, key)
 	}
+	others, key := b.ownerLabels("", otherName, "", "", "")
 	for _, c := range i.Others {
-		add(c, b.ownerLabels("", otherName, "", "", ""))
+		add(c, others, key)
 	}
 	for n := range i.Owners {
 		o := &i.Owners[n]
-		labels := b.ownerLabels(strconv.Itoa(o.PID), o.Comm, o.ContainerID, o.PodUID, o.SlurmJobID)
+		labels, key := b.ownerLabels(strconv.Itoa(o.PID), o.Comm, o.ContainerID, o.PodUID, o.SlurmJobID)
 		for _, c := range o.Objects {
-			add(c, labels)
+			add(c, labels, key)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(all)) {

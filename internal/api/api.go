@@ -125,7 +125,7 @@ func New(h *health.Host, o Options) *Status {
 	for _, severity := range state.Severities() {
 		s.FindingCounts = append(s.FindingCounts, SeverityCount{Severity: severity})
 	}
-	counted := slices.Clone(s.Unexpected())
+	counted := s.Unexpected()
 	for _, of := range h.Devices {
 		d := Device{DeviceState: &of.State, Device: of}
 		d.Health, d.Headline = of.At(o.Now)

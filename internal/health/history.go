@@ -221,7 +221,7 @@ func (h *History) recordBusErrors(d *state.DeviceState) {
 	put(h.BusErrors, d.Name, before)
 }
 
-func isActive(p state.Port) bool { return p.State == "active" || p.State == "active_defer" }
+func isActive(p state.Port) bool { return state.IsActive(p.State) }
 
 // ContextHistory says which process last held a device context. It names the former owner of objects that have none.
 type ContextHistory struct {

@@ -61,6 +61,9 @@ func PortStates() []string {
 	return []string{"nop", "down", "init", "armed", "active", "active_defer"}
 }
 
+// IsActive reports whether a port in a state can move data.
+func IsActive(portState string) bool { return portState == "active" || portState == "active_defer" }
+
 // PhysicalStates returns the physical states of a port, at their numbers. None has 0.
 func PhysicalStates() []string {
 	return []string{

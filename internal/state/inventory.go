@@ -29,8 +29,7 @@ type Inventory struct {
 	OversizedCQs *CQSum `json:"unfillable_cqs,omitempty"`
 	// Owners are the processes among the largest owners of any type.
 	Owners []Owner `json:"owners,omitempty"`
-	// Others counts the objects of the other owners, and of a type that is incomplete those that
-	// were not read.
+	// Others counts the objects of the other owners, and those of an incomplete type that were not read.
 	Others []TypeCount `json:"others,omitempty"`
 	// Ownerless counts user objects whose context has no living thread that created anything:
 	// the owner is dead or, unless PIDsVisible, may be in another pid namespace.
@@ -147,8 +146,7 @@ type Owner struct {
 	Started uint64 `json:"started_ticks,omitempty"`
 	Comm    string `json:"comm,omitempty"`
 	Cgroup  string `json:"cgroup,omitempty"`
-	// ContainerID, PodUID and SlurmJobID are from the path of the cgroup. Slurm may name the job by
-	// its SLUID.
+	// ContainerID, PodUID and SlurmJobID, which may be a SLUID, are from the path of the cgroup.
 	ContainerID string `json:"container_id,omitempty"`
 	PodUID      string `json:"pod_uid,omitempty"`
 	SlurmJobID  string `json:"slurm_job_id,omitempty"`

@@ -28,8 +28,7 @@ type DeviceState struct {
 	Name string `json:"name"`
 	// Present is false only for a device that vanished.
 	Present bool `json:"present"`
-	// Vanished is when it did; zero if it is present, or if devices of its kind come and go with
-	// their users.
+	// Vanished is when it did. Zero if it is present, or if its kind comes and goes with its users.
 	Vanished time.Time `json:"vanished,omitzero"`
 	// Info is what the device last reported of itself.
 	Info *Device `json:"info,omitempty"`

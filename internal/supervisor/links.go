@@ -65,7 +65,7 @@ func (l *link) read(p *state.HardwarePort, whole bool, now time.Time) {
 	if p.State == "" {
 		return
 	}
-	active := p.State == "active" || p.State == "active_defer"
+	active := state.IsActive(p.State)
 	if active && p.Rate > 0 {
 		if cmp.Or(l.RateFrom, "rdma") != cmp.Or(p.RateFrom, "rdma") {
 			l.MaxRate = 0 // The other source may have been wrong.

@@ -106,7 +106,7 @@ func (j *judge) collect() {
 		if d.State.Present {
 			ports := slices.Clone(d.State.Ports())
 			j.devices, j.ports = j.devices+1, j.ports+len(ports)
-			j.active += len(slices.DeleteFunc(ports, func(p state.Port) bool { return p.State != "active" && p.State != "active_defer" }))
+			j.active += len(slices.DeleteFunc(ports, func(p state.Port) bool { return !state.IsActive(p.State) }))
 		}
 		explained := false
 		for _, f := range d.Findings {

@@ -83,7 +83,7 @@ type port struct {
 	device, mtu string
 }
 
-func (p *port) isActive() bool { return p.State == "active" || p.State == "active_defer" }
+func (p *port) isActive() bool { return state.IsActive(p.State) }
 
 func (p *port) roce() string {
 	if p.RoCEv2IPv4 != nil || p.LinkLayer == "" {
