@@ -221,13 +221,13 @@ slurm_packages = slurmctld slurmd slurm-client munge
 .PHONY: test-slurm
 test-slurm: build ## Drain and resume a node of a real Slurm on this machine by the scripts of deploy/slurm
 	@tools/packages $(slurm_packages)
-	$(test_env) go test -tags slurm -count 1 -parallel 5 -v ./test/slurm
+	$(test_env) go test -tags remediation -skip '^TestDetector$$' -count 1 -parallel 5 -v ./test/remediation
 
 # Without what reads journals and what needs a cloud: the plug-in is what is tried.
 npd_tags := disable_system_log_monitor,disable_system_stats_monitor,disable_stackdriver_exporter
 .PHONY: test-npd
 test-npd: build $(npd) ## Let a real node-problem-detector read the verdict as deploy/npd/rdma.json says
-	cd deploy/npd && $(test_env) RDMA_NPD='$(CURDIR)/$(npd)' go test -count 1 -v .
+	$(test_env) RDMA_NPD='$(CURDIR)/$(npd)' go test -tags remediation -run '^TestDetector$$' -count 1 -v ./test/remediation
 
 $(npd):
 	@mkdir -p $(bin)
@@ -359,7 +359,7 @@ $(bin)/libfaults.so: test/faults/faults.c
 	@mkdir -p $(bin)
 	cc -shared -fPIC -O2 -Wall -Wextra -Werror -o $@ $<
 
-tags := vm,vmhost,kernels,siw,browser,image,imagevm,prometheus,drill,fuzzing,release,slurm
+tags := vm,vmhost,kernels,siw,browser,image,imagevm,prometheus,drill,fuzzing,release,remediation
 
 .PHONY: lint
 # What is cached with -trimpath names the files of cgo by the clone that filled the cache,
@@ -373,7 +373,7 @@ lint: $(bin)/golangci-lint $(bin)/gofumpt $(vale) $(actionlint) ## Check style, 
 	CGO_ENABLED=0 go vet ./...
 	$(bin)/golangci-lint run ./...
 	$(bin)/golangci-lint run --build-tags $(tags) ./verbs/ibverbs ./internal/probe/contract ./internal/restrack ./test/...
-	@for module in test/bench deploy/check deploy/npd deploy/sbom; do (cd $$module && '$(CURDIR)/$(bin)/golangci-lint' run --config ../../.golangci.yml ./...) || exit 1; done
+	@for module in test/bench deploy/check deploy/sbom; do (cd $$module && '$(CURDIR)/$(bin)/golangci-lint' run --config ../../.golangci.yml ./...) || exit 1; done
 	cd test/bench && go mod tidy -diff
 	@if grep -rl --include='*.go' '^import "C"' . | grep -v '^./verbs/ibverbs/'; then \
 		echo "verbs/ibverbs is the only package with C" >&2; exit 1; fi

@@ -1,6 +1,6 @@
-//go:build slurm
+//go:build remediation
 
-package slurm_test
+package remediation_test
 
 import (
 	"fmt"
@@ -51,8 +51,10 @@ func (e *exporter) start(t *testing.T, flags ...string) {
 }
 
 // get asks the exporter for a page, and reports whether its status is 200.
-func (e *exporter) get(path string) (body string, ok bool) {
-	response, err := http.Get("http://127.0.0.1:" + e.port + path)
+func (e *exporter) get(path string) (body string, ok bool) { return get(e.port, path) }
+
+func get(port, path string) (body string, ok bool) {
+	response, err := http.Get("http://127.0.0.1:" + port + path)
 	if err != nil {
 		return "", false
 	}

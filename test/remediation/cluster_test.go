@@ -1,6 +1,6 @@
-//go:build slurm
+//go:build remediation
 
-package slurm_test
+package remediation_test
 
 import (
 	"crypto/rand"
