@@ -35,7 +35,7 @@ func TestMetrics(t *testing.T) {
 	if len(known) < 50 {
 		t.Fatalf("docs/reference/metrics.md has only %v", known)
 	}
-	for _, file := range []string{"alerts/recording.yaml", "alerts/alerts.yaml"} {
+	for _, file := range []string{"alerts/recording.yaml", "alerts/recording-kubernetes.yaml", "alerts/alerts.yaml"} {
 		rules := running.Must(os.ReadFile(filepath.Join(root, file)))(t)
 		for _, m := range ruleName.FindAllSubmatch(rules, -1) {
 			known = append(known, string(m[1]))
