@@ -3,6 +3,7 @@
 package remediation_test
 
 import (
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -155,10 +156,14 @@ func TestHung(t *testing.T) {
 	c.await(t, drain, "rdma run_aborted mlx5_5")
 }
 
+// period is how long a port that flaps takes to go down and come back.
+var period = flag.Duration("flapping.period", 0, "time from one loss of the link to the next in TestFlapping")
+
 // TestFlapping verifies that a node whose port goes down and comes back again and again is drained
 // once. It needs to be good for longer than the test.
 func TestFlapping(t *testing.T) {
 	t.Parallel()
+	began := time.Now()
 	port := freePort(t)
 	e := startExporter(t, port)
 	c := startCluster(t, 1, verdict(port, "--for=0s --clear-after=10m"))
@@ -166,11 +171,15 @@ func TestFlapping(t *testing.T) {
 		e.change(t, 8, map[int]string{3: down})
 		e.bad(t, true)
 		c.await(t, drain, "rdma port_")
+		time.Sleep(*period / 2)
 		e.change(t, 8, nil)
 		e.bad(t, false)
 		c.awaitChecks(t, 2)
+		time.Sleep(*period / 2)
 	}
-	if drained, resumed := c.changes(); drained != 1 || resumed != 0 {
+	drained, resumed := c.changes()
+	t.Logf("in %v the port went down 4 times; the node was drained %d times and resumed %d times", time.Since(began).Round(time.Second), drained, resumed)
+	if drained != 1 || resumed != 0 {
 		t.Errorf("the node was drained %d times and resumed %d times", drained, resumed)
 	}
 }

@@ -110,6 +110,30 @@ func TestAuditCommandBesideExporter(t *testing.T) {
 	e.terminate()
 }
 
+// The command verdict asks the exporter and opens no device; an audit opens it.
+func TestAuditAndVerdictOpen(t *testing.T) {
+	e := start(t, options{})
+	e.rounds(1)
+	for _, c := range []struct {
+		args  []string
+		opens bool
+	}{
+		{[]string{"verdict", "--url=" + e.url}, false},
+		{[]string{"audit", "--quick", "--device=" + active}, true},
+	} {
+		trace := filepath.Join(t.TempDir(), "trace")
+		out, err := exec.Command("strace", append([]string{"-f", "-e", "trace=%file", "-o", trace, exporterFile}, c.args...)...).CombinedOutput()
+		files := string(running.Must(os.ReadFile(trace))(t))
+		if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) || !strings.Contains(files, "execve(") {
+			t.Fatalf("%s: %v\n%s", c.args, err, out)
+		}
+		if opens := strings.Contains(files, `"/dev/infiniband/`); opens != c.opens {
+			t.Errorf("%s opens a device: %t, want %t\n%s", c.args, opens, c.opens, out)
+		}
+	}
+	e.terminate()
+}
+
 // A child that cannot be killed is told of, and the audit ends.
 func TestAuditCommandStuck(t *testing.T) {
 	f := newFreezer(t)
