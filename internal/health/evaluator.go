@@ -91,6 +91,7 @@ func (e *Evaluator) evaluate(s *state.Snapshot, now time.Time) *Host {
 	if s == nil {
 		return h
 	}
+	e.history.follow(s)
 	h.ExpectedDevices = e.config.Expect.Devices()
 	differences := make(map[string][]expect.Difference)
 	if (s.Ready || e.config.Once) && s.DiscoveryError == "" && s.StartError == "" {

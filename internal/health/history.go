@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"rdma_exporter/internal/health/congestion"
 	"rdma_exporter/internal/health/growth"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/text"
@@ -18,6 +19,8 @@ import (
 type History struct {
 	// Findings is when each finding was seen. Findings that vanished recently are included.
 	Findings map[FindingKey]Seen
+	// GUIDs identify the devices by their names.
+	GUIDs map[string]string
 	// Ports are the numbers of the ports that have been active.
 	Ports map[string][]int
 	// Links are the link state changes of ports.
@@ -29,7 +32,7 @@ type History struct {
 	// BusErrors are the uncorrected PCI errors. They are not saved over a restart.
 	BusErrors map[string]BusErrors
 	// Congestion is that of ports by their numbers. It is not saved over a restart.
-	Congestion map[string]map[int]Congestion
+	Congestion map[string]map[int]congestion.Port
 }
 
 // BusErrors are the uncorrected PCI errors of an adapter.
@@ -43,7 +46,7 @@ type BusErrors struct {
 type deviceHistory struct {
 	activeOnce []int
 	busErrors  BusErrors
-	congestion map[int]Congestion
+	congestion map[int]congestion.Port
 	grown      *growth.Growth
 	exhausted  []Exhausted
 	leftovers  []ContextHistory
@@ -138,9 +141,52 @@ func (h *Host) has(key FindingKey) bool {
 		key.Device == "" && slices.ContainsFunc(h.Findings, is)
 }
 
+// follow gives devices that were renamed what is known of them.
+func (h *History) follow(s *state.Snapshot) {
+	present := make(map[string]bool)
+	for i := range s.Devices {
+		present[s.Devices[i].Name] = s.Devices[i].Present
+	}
+	for i := range s.Devices {
+		name, guid := s.Devices[i].Name, s.Devices[i].NodeGUID()
+		if !present[name] || guid == "" {
+			continue
+		}
+		for was, of := range h.GUIDs {
+			if of == guid && was != name && !present[was] {
+				h.rename(was, name)
+			}
+		}
+		put(h.GUIDs, name, guid)
+	}
+}
+
+func (h *History) rename(was, name string) {
+	for key, seen := range h.Findings {
+		if key.Device == was {
+			delete(h.Findings, key)
+			h.Findings[FindingKey{name, key.Kind, key.Subject}] = seen
+		}
+	}
+	move(h.GUIDs, was, name)
+	move(h.Ports, was, name)
+	move(h.Links, was, name)
+	move(h.Exhausted, was, name)
+	move(h.ContextHistories, was, name)
+	move(h.BusErrors, was, name)
+	move(h.Congestion, was, name)
+}
+
+func move[V any](m map[string]V, was, name string) {
+	if v, ok := m[was]; ok {
+		m[name] = v
+		delete(m, was)
+	}
+}
+
 func (h *History) clone() History {
 	return History{
-		copyOf(h.Findings), copyOf(h.Ports), copyOf(h.Links), copyOf(h.Exhausted), copyOf(h.ContextHistories),
+		copyOf(h.Findings), copyOf(h.GUIDs), copyOf(h.Ports), copyOf(h.Links), copyOf(h.Exhausted), copyOf(h.ContextHistories),
 		copyOf(h.BusErrors), copyOf(h.Congestion),
 	}
 }

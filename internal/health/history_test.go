@@ -43,6 +43,41 @@ func TestSince(t *testing.T) {
 	}
 }
 
+// TestRenamed verifies that what is known of a device follows its node GUID to another name, at once and over a restart.
+func TestRenamed(t *testing.T) {
+	at := apitest.Now()
+	c := health.Default()
+	c.Now = func() time.Time { return at }
+	snapshot := func(name, guid string, active bool) *state.Snapshot {
+		info := &state.Device{NodeGUID: guid, Ports: []state.Port{{Number: 1, State: map[bool]string{true: "active", false: "down"}[active]}}}
+		return &state.Snapshot{Ready: true, Devices: []state.DeviceState{{
+			Name: name, Present: true, Info: info, Last: &state.Run{Kind: state.KindProbe, Outcome: state.OutcomeOK, Started: at, Info: info},
+		}}}
+	}
+	for _, tc := range []struct {
+		name, guid, later string
+		restart, known    bool
+	}{
+		{"renamed", "0002:c903:0001:0001", "0002:c903:0001:0001", false, true},
+		{"renamed while the exporter was stopped", "0002:c903:0001:0001", "0002:c903:0001:0001", true, true},
+		{"another device", "0002:c903:0001:0001", "0002:c903:0001:0002", false, false},
+		{"devices without a GUID", "0000:0000:0000:0000", "0000:0000:0000:0000", false, false},
+	} {
+		e := health.New(c, health.History{})
+		e.Evaluate(snapshot("mlx5_0", tc.guid, true))
+		first := e.Evaluate(snapshot("mlx5_0", tc.guid, false)).Devices[0].Findings[0]
+		began := at
+		at = at.Add(time.Minute)
+		if tc.restart {
+			e = health.New(c, e.History())
+		}
+		again := e.Evaluate(snapshot("rocep1s0", tc.later, false)).Devices[0].Findings[0]
+		if known := again.Since.Equal(began) && again.Severity == first.Severity; known != tc.known {
+			t.Errorf("%s: %s since %s, before %s since %s", tc.name, again.Severity, again.Since, first.Severity, first.Since)
+		}
+	}
+}
+
 func TestLeftOut(t *testing.T) {
 	at := apitest.Now()
 	c := health.Default()

@@ -1,6 +1,9 @@
 package state
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Snapshot is the state of the host's devices at one moment. Once it is published, nothing
 // may modify it.
@@ -48,6 +51,15 @@ type DeviceState struct {
 	Stuck *Stuck `json:"stuck,omitempty"`
 	// OutOfTime is what was not finished when the time of an audit was up.
 	OutOfTime *OutOfTime `json:"out_of_time,omitempty"`
+}
+
+// NodeGUID returns what identifies the device whatever it is called. It is empty if it is not
+// known, or zero, as those of some virtual functions are.
+func (d *DeviceState) NodeGUID() string {
+	if d.Info == nil || strings.Trim(d.Info.NodeGUID, "0:") == "" {
+		return ""
+	}
+	return d.Info.NodeGUID
 }
 
 // OutOfTime has the kinds of run that were not finished.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 )
 
 // TestVanishedStays verifies which devices stay in the snapshot when they vanish, until they return.
@@ -45,6 +46,31 @@ func TestVanishedStays(t *testing.T) {
 			if d := stateOf(t, b.after(time.Minute), "a"); !d.Present || !d.Vanished.IsZero() || len(b.Snapshot().Devices) != 1 {
 				t.Errorf("after it returned: %+v", d)
 			}
+		})
+	}
+}
+
+// TestRenamed verifies that a device whose node GUID appears under another name has not vanished.
+func TestRenamed(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		guid string
+		left []string
+	}{
+		{"0002:c903:0001:0001", []string{"b"}},
+		{"0000:0000:0000:0000", []string{"a", "b"}},
+	} {
+		subtest(t, tc.guid, func(t *testing.T) {
+			report := lines(wire.Line{Device: &state.Device{Transport: "InfiniBand", NodeGUID: tc.guid}}, wire.Line{End: &wire.End{}})
+			b := newBench(t, always(script{output: report}), nil, "a")
+			b.after(time.Minute)
+			b.host(nil, "b")
+			b.after(time.Minute)
+			var left []string
+			for _, d := range b.Snapshot().Devices {
+				left = append(left, d.Name)
+			}
+			wantEqual(t, tc.guid, fmt.Sprint(left), fmt.Sprint(tc.left))
 		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -225,6 +226,10 @@ func (w *worker) deliver(res result, change func(*state.DeviceState)) {
 			return
 		}
 		dev.Info = cmp.Or(res.run.Info, dev.Info)
+		// One that vanished under another name was renamed.
+		maps.DeleteFunc(w.s.vanished, func(_ string, was state.DeviceState) bool {
+			return was.NodeGUID() != "" && was.NodeGUID() == dev.NodeGUID()
+		})
 		change(dev)
 	})
 }
