@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"rdma_exporter/internal/health"
@@ -39,7 +40,11 @@ func Line(kind health.Kind, place, detail string, remedy health.Remedy) string {
 		place = place[:most/2-1] + ".." + place[len(place)-(most-1)/2:]
 	}
 	if most := room - len(place); len(detail) > most {
-		detail = detail[:max(strings.LastIndexByte(detail[:most+1], ' '), 1)] // Whole words.
+		words := strings.Fields(detail[:max(strings.LastIndexByte(detail[:most+1], ' '), 1)]) // Whole ones.
+		for len(words) > 1 && slices.Contains([]string{"a", "and", "at", "be", "by", "cannot", "in", "is", "of", "the", "to"}, words[len(words)-1]) {
+			words = words[:len(words)-1]
+		}
+		detail = strings.Join(words, " ")
 	}
 	return start + place + detail + end
 }

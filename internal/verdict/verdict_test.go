@@ -227,6 +227,10 @@ func TestLine(t *testing.T) {
 			}
 		}
 	}
+	if got, want := verdict.Line(health.FindingRunAborted, "mlx5_3", "the run was killed at its deadline in ibv_create_qp", "driver"),
+		"rdma run_aborted mlx5_3: the run was killed at its deadline; do=driver"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 	seen := make(map[string]bool)
 	for i := range 8 {
 		seen[verdict.Line(health.FindingPortDown, fmt.Sprintf("%s%d/1", long, i), "7 of 8 ports active", health.RemedyNetwork)] = true
