@@ -24,7 +24,7 @@ type reloader struct {
 	webFile   *web.ConfigFile
 	children  *commands
 	evaluator *health.Evaluator
-	// findings has StaleAfter, Once and Now, which are not in the file.
+	// findings has StaleAfter, Never, Once and Now, which are not in the file.
 	findings health.Config
 	// probesChanged is called when the configuration of the probes has changed.
 	probesChanged func()
@@ -74,7 +74,7 @@ func (r *reloader) load() error {
 	s := o.settings()
 	s.parsed = profile
 	c := o.findings
-	c.StaleAfter, c.Once, c.Now = r.findings.StaleAfter, r.findings.Once, r.findings.Now
+	c.StaleAfter, c.Never, c.Once, c.Now = r.findings.StaleAfter, r.findings.Never, r.findings.Once, r.findings.Now
 	if before := r.children.settings.Swap(&s); !reflect.DeepEqual(before.Probe, s.Probe) {
 		r.probesChanged()
 	}

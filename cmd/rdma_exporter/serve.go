@@ -113,7 +113,7 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 		return nil, err
 	}
 	findings := o.findings
-	findings.StaleAfter, findings.Now = staleAfter(&config), time.Now
+	findings.StaleAfter, findings.Never, findings.Now = staleAfter(&config), never(&config), time.Now
 	e := &exporter{logger: logger, webFile: webFile, changed: make(chan struct{}, 1)}
 	e.host = &hostWatch{read: o.readHost, logger: logger}
 	var past health.History
@@ -233,6 +233,18 @@ func staleAfter(c *supervisor.Config) map[state.Kind]time.Duration {
 		state.KindContract:  2*c.Contract.Interval + probes,
 		state.KindInventory: 2*max(c.Backoff, c.Inventory.Interval) + c.Inventory.Timeout,
 	}
+}
+
+// never returns the kinds of run that are switched off.
+func never(c *supervisor.Config) (off []state.Kind) {
+	for kind, interval := range map[state.Kind]time.Duration{
+		state.KindContract: c.Contract.Interval, state.KindInventory: c.Inventory.Interval, state.KindHardware: c.Hardware.Interval,
+	} {
+		if interval == 0 {
+			off = append(off, kind)
+		}
+	}
+	return off
 }
 
 // run serves until ctx is done or serving fails, and reloads the configuration at each signal.

@@ -183,22 +183,24 @@ func (h *Host) evaluated(kind Kind) bool {
 		!slices.ContainsFunc(h.Devices, func(d *Device) bool { return !d.evaluated(kind) })
 }
 
+// evaluated reports whether findings of a kind would exist if there were a reason.
 func (d *Device) evaluated(kind Kind) bool {
 	if !d.State.Present || d.Findings == nil {
 		return !d.State.Present
 	}
+	on := func(run state.Kind) bool { return !slices.Contains(d.never, run) }
 	switch kind {
 	case FindingContract:
-		return d.last(state.KindContract) != nil
+		return d.last(state.KindContract) != nil || !on(state.KindContract)
 	case FindingLeaked, FindingOrphaned, FindingNearLimit, FindingCgroupNearLimit, FindingMemlock,
 		FindingQPError, FindingCQUnfillable, FindingIncomplete, FindingPIDsInvisible:
-		return d.last(state.KindInventory) != nil
+		return d.last(state.KindInventory) != nil || !on(state.KindInventory)
 	case FindingFlapping, FindingUnreadable:
 		h := d.State.Hardware
-		return h != nil && (h.Latest != nil || h.Failures > 0)
+		return h != nil && (h.Latest != nil || h.Failures > 0) || !on(state.KindHardware)
 	case FindingSlowPort, FindingCongested, FindingBusErrors, FindingSlowBus, FindingTogether, FindingIsolated,
 		FindingRefused, FindingSaturated, FindingUnaddressed:
-		return currentHardware(d.State.Hardware) != nil
+		return currentHardware(d.State.Hardware) != nil || !on(state.KindHardware)
 	default:
 		return d.last(state.KindProbe) != nil
 	}

@@ -29,6 +29,8 @@ type Config struct {
 	Growing      growth.Config `yaml:"growing"`
 	// StaleAfter limits the age of the last run of each kind. A missing kind has no limit.
 	StaleAfter map[state.Kind]time.Duration `yaml:"-"`
+	// Never are the kinds of run that are switched off: what they found before has ended.
+	Never []state.Kind `yaml:"-"`
 	// Once is true for a single evaluation.
 	Once bool `yaml:"-"`
 	// Accept is the key accept of the configuration file. ValidateAccepts checks it.

@@ -140,7 +140,7 @@ func (e *Evaluator) past(h *Host, now time.Time) (all []Past) {
 func (e *Evaluator) device(s *state.DeviceState, a assessor, now time.Time) *Device {
 	e.history.record(s)
 	a.config, a.deviceHistory = &e.config, e.history.of(s, &e.config)
-	d := &Device{State: *s, Growth: a.grown, Exhausted: a.exhausted, Leftover: a.leftovers, staleAfter: e.config.StaleAfter}
+	d := &Device{State: *s, Growth: a.grown, Exhausted: a.exhausted, Leftover: a.leftovers, staleAfter: e.config.StaleAfter, never: e.config.Never}
 	d.Findings = a.assess()
 	if e.find != nil {
 		d.Findings = slices.Clone(e.find(s))

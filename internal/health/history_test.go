@@ -166,6 +166,26 @@ func TestPastOfTheUnknown(t *testing.T) {
 	}
 }
 
+// TestPastOfNever verifies that findings of runs that have been switched off end.
+func TestPastOfNever(t *testing.T) {
+	for _, kind := range []health.Kind{health.FindingContract, health.FindingOrphaned, health.FindingFlapping, health.FindingSlowPort} {
+		at := apitest.Now()
+		key := health.FindingKey{Device: "a", Kind: kind, Subject: "x"}
+		for _, off := range []bool{false, true} {
+			c := health.Config{Now: func() time.Time { return at }}
+			if off {
+				c.Never = []state.Kind{state.KindContract, state.KindInventory, state.KindHardware}
+			}
+			e := health.New(c, health.History{Findings: map[health.FindingKey]health.Seen{key: {First: at, Last: at}}})
+			e.Evaluate(&state.Snapshot{Devices: []state.DeviceState{{Name: "a", Present: true, Last: &state.Run{Outcome: state.OutcomeOK, Started: at}}}})
+			at = at.Add(time.Hour)
+			if _, left := e.History().Findings[key]; left == off {
+				t.Errorf("%s is remembered: %t; its runs are off: %t", kind, left, off)
+			}
+		}
+	}
+}
+
 func TestOnceSince(t *testing.T) {
 	c := health.Config{Once: true, Now: apitest.Now}
 	past := health.History{Findings: map[health.FindingKey]health.Seen{

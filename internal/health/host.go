@@ -56,6 +56,7 @@ type Device struct {
 	// Leftover are contexts without an owner that left objects within the last day, the latest first.
 	Leftover   []ContextHistory `json:"leftover,omitempty"`
 	staleAfter map[state.Kind]time.Duration
+	never      []state.Kind
 }
 
 // rank returns 0 for the worst device, whatever the time. An unknown device ranks before a healthy one.
