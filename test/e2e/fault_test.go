@@ -87,7 +87,7 @@ func TestFaults(t *testing.T) {
 		t.Parallel()
 		// All hang at the same time, so that the timeout, which has to be long
 		// enough for the healthy devices of a busy machine, passes once.
-		testFaults(t, hanging, "--probe.timeout=15s", fmt.Sprintf("--probe.concurrency=%d", len(hanging)+2))
+		testFaults(t, hanging, "--probe.timeout=40s", fmt.Sprintf("--probe.concurrency=%d", len(hanging)+2))
 	})
 	t.Run("others", func(t *testing.T) {
 		t.Parallel()
