@@ -159,7 +159,7 @@ func TestVerdictUsage(t *testing.T) {
 	}
 }
 
-// TestChildrenOfAudits verifies that children give way only to others if nobody waits for them.
+// TestChildrenOfAudits verifies that the children of audit and verdict, for which somebody waits, do not give way to other programs.
 func TestChildrenOfAudits(t *testing.T) {
 	t.Parallel()
 	for command, want := range map[string]bool{commandServe: false, commandAudit: true, commandVerdict: true} {

@@ -188,19 +188,19 @@ func (d *Device) evaluated(kind Kind) bool {
 	if !d.State.Present || d.Findings == nil {
 		return !d.State.Present
 	}
-	on := func(run state.Kind) bool { return !slices.Contains(d.never, run) }
+	off := func(run state.Kind) bool { return slices.Contains(d.never, run) }
 	switch kind {
 	case FindingContract:
-		return d.last(state.KindContract) != nil || !on(state.KindContract)
+		return d.last(state.KindContract) != nil || off(state.KindContract)
 	case FindingLeaked, FindingOrphaned, FindingNearLimit, FindingCgroupNearLimit, FindingMemlock,
 		FindingQPError, FindingCQUnfillable, FindingIncomplete, FindingPIDsInvisible:
-		return d.last(state.KindInventory) != nil || !on(state.KindInventory)
+		return d.last(state.KindInventory) != nil || off(state.KindInventory)
 	case FindingFlapping, FindingUnreadable:
 		h := d.State.Hardware
-		return h != nil && (h.Latest != nil || h.Failures > 0) || !on(state.KindHardware)
+		return h != nil && (h.Latest != nil || h.Failures > 0) || off(state.KindHardware)
 	case FindingSlowPort, FindingCongested, FindingBusErrors, FindingSlowBus, FindingTogether, FindingIsolated,
 		FindingRefused, FindingSaturated, FindingUnaddressed:
-		return currentHardware(d.State.Hardware) != nil || !on(state.KindHardware)
+		return currentHardware(d.State.Hardware) != nil || off(state.KindHardware)
 	default:
 		return d.last(state.KindProbe) != nil
 	}

@@ -141,7 +141,7 @@ func (h *Host) has(key FindingKey) bool {
 		key.Device == "" && slices.ContainsFunc(h.Findings, is)
 }
 
-// follow gives devices that were renamed what is known of them.
+// follow moves what is known of a device that was renamed to its new name.
 func (h *History) follow(s *state.Snapshot) {
 	present := make(map[string]bool)
 	for i := range s.Devices {
@@ -149,7 +149,7 @@ func (h *History) follow(s *state.Snapshot) {
 	}
 	for i := range s.Devices {
 		name, guid := s.Devices[i].Name, s.Devices[i].NodeGUID()
-		if !present[name] || guid == "" {
+		if !present[name] || guid == "" || h.GUIDs[name] == guid { // One that has long been there may share its GUID.
 			continue
 		}
 		for was, of := range h.GUIDs {

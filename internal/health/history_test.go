@@ -43,35 +43,52 @@ func TestSince(t *testing.T) {
 	}
 }
 
-// TestRenamed verifies that what is known of a device follows its node GUID to another name, at once and over a restart.
+// TestRenamed verifies that findings follow the node GUID of a device to its new name, also if the exporter was stopped
+// meanwhile.
 func TestRenamed(t *testing.T) {
 	at := apitest.Now()
 	c := health.Default()
 	c.Now = func() time.Time { return at }
-	snapshot := func(name, guid string, active bool) *state.Snapshot {
-		info := &state.Device{NodeGUID: guid, Ports: []state.Port{{Number: 1, State: map[bool]string{true: "active", false: "down"}[active]}}}
-		return &state.Snapshot{Ready: true, Devices: []state.DeviceState{{
+	const guid, none = "0002:c903:0001:0001", "0000:0000:0000:0000"
+	device := func(name, guid, port string) state.DeviceState {
+		info := &state.Device{NodeGUID: guid, Ports: []state.Port{{Number: 1, State: port}}}
+		return state.DeviceState{
 			Name: name, Present: true, Info: info, Last: &state.Run{Kind: state.KindProbe, Outcome: state.OutcomeOK, Started: at, Info: info},
-		}}}
+		}
 	}
 	for _, tc := range []struct {
 		name, guid, later string
-		restart, known    bool
+		// twin is a device of the same GUID that is there all the time.
+		twin           bool
+		restart, known bool
 	}{
-		{"renamed", "0002:c903:0001:0001", "0002:c903:0001:0001", false, true},
-		{"renamed while the exporter was stopped", "0002:c903:0001:0001", "0002:c903:0001:0001", true, true},
-		{"another device", "0002:c903:0001:0001", "0002:c903:0001:0002", false, false},
-		{"devices without a GUID", "0000:0000:0000:0000", "0000:0000:0000:0000", false, false},
+		{"renamed", guid, guid, false, false, true},
+		{"renamed while the exporter was stopped", guid, guid, false, true, true},
+		{"another device", guid, "0002:c903:0001:0002", false, false, false},
+		{"devices without a GUID", none, none, false, false, false},
+		{"a twin stays", guid, guid, true, false, false},
 	} {
 		e := health.New(c, health.History{})
-		e.Evaluate(snapshot("mlx5_0", tc.guid, true))
-		first := e.Evaluate(snapshot("mlx5_0", tc.guid, false)).Devices[0].Findings[0]
+		host := func(name, guid, port string) *health.Device {
+			all := []state.DeviceState{device(name, guid, port)}
+			if tc.twin && name == "mlx5_0" {
+				all = append(all, device("rocep1s0", tc.later, "down"))
+			}
+			for _, d := range e.Evaluate(&state.Snapshot{Ready: true, Devices: all}).Devices {
+				if d.State.Name == name {
+					return d
+				}
+			}
+			return nil
+		}
+		host("mlx5_0", tc.guid, "active")
+		first := host("mlx5_0", tc.guid, "down").Findings[0]
 		began := at
 		at = at.Add(time.Minute)
 		if tc.restart {
 			e = health.New(c, e.History())
 		}
-		again := e.Evaluate(snapshot("rocep1s0", tc.later, false)).Devices[0].Findings[0]
+		again := host("rocep1s0", tc.later, "down").Findings[0]
 		if known := again.Since.Equal(began) && again.Severity == first.Severity; known != tc.known {
 			t.Errorf("%s: %s since %s, before %s since %s", tc.name, again.Severity, again.Since, first.Severity, first.Since)
 		}

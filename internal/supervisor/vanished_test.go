@@ -53,24 +53,27 @@ func TestVanishedStays(t *testing.T) {
 // TestRenamed verifies that a device whose node GUID appears under another name has not vanished.
 func TestRenamed(t *testing.T) {
 	t.Parallel()
+	const guid, none = "0002:c903:0001:0001", "0000:0000:0000:0000"
 	for _, tc := range []struct {
-		guid string
-		left []string
+		name, guid    string
+		before, after []string
+		left          string
 	}{
-		{"0002:c903:0001:0001", []string{"b"}},
-		{"0000:0000:0000:0000", []string{"a", "b"}},
+		{"renamed", guid, []string{"a"}, []string{"b"}, "[b]"},
+		{"no GUID", none, []string{"a"}, []string{"b"}, "[a b]"},
+		{"two of the same GUID, and one vanished", guid, []string{"a", "b"}, []string{"b"}, "[a b]"},
 	} {
-		subtest(t, tc.guid, func(t *testing.T) {
+		subtest(t, tc.name, func(t *testing.T) {
 			report := lines(wire.Line{Device: &state.Device{Transport: "InfiniBand", NodeGUID: tc.guid}}, wire.Line{End: &wire.End{}})
-			b := newBench(t, always(script{output: report}), nil, "a")
+			b := newBench(t, always(script{output: report}), nil, tc.before...)
 			b.after(time.Minute)
-			b.host(nil, "b")
-			b.after(time.Minute)
+			b.host(nil, tc.after...)
+			b.after(10 * time.Minute)
 			var left []string
 			for _, d := range b.Snapshot().Devices {
 				left = append(left, d.Name)
 			}
-			wantEqual(t, tc.guid, fmt.Sprint(left), fmt.Sprint(tc.left))
+			wantEqual(t, "left", fmt.Sprint(left), tc.left)
 		})
 	}
 }

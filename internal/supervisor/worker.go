@@ -225,11 +225,11 @@ func (w *worker) deliver(res result, change func(*state.DeviceState)) {
 		if w.vanished {
 			return
 		}
+		isNew := dev.Info == nil
 		dev.Info = cmp.Or(res.run.Info, dev.Info)
-		// One that vanished under another name was renamed.
-		maps.DeleteFunc(w.s.vanished, func(_ string, was state.DeviceState) bool {
-			return was.NodeGUID() != "" && was.NodeGUID() == dev.NodeGUID()
-		})
+		if isNew && dev.NodeGUID() != "" { // One that vanished with this GUID was renamed.
+			maps.DeleteFunc(w.s.vanished, func(_ string, was state.DeviceState) bool { return was.NodeGUID() == dev.NodeGUID() })
+		}
 		change(dev)
 	})
 }
