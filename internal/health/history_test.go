@@ -43,54 +43,39 @@ func TestSince(t *testing.T) {
 	}
 }
 
-// TestRenamed verifies that findings follow the node GUID of a device to its new name, also if the exporter was stopped
-// meanwhile.
+// TestRenamed verifies that findings follow the node GUID of a device to its new name.
 func TestRenamed(t *testing.T) {
-	at := apitest.Now()
-	c := health.Default()
-	c.Now = func() time.Time { return at }
 	const guid, none = "0002:c903:0001:0001", "0000:0000:0000:0000"
-	device := func(name, guid, port string) state.DeviceState {
-		info := &state.Device{NodeGUID: guid, Ports: []state.Port{{Number: 1, State: port}}}
-		return state.DeviceState{
-			Name: name, Present: true, Info: info, Last: &state.Run{Kind: state.KindProbe, Outcome: state.OutcomeOK, Started: at, Info: info},
-		}
-	}
 	for _, tc := range []struct {
-		name, guid, later string
-		// twin is a device of the same GUID that is there all the time.
-		twin           bool
-		restart, known bool
+		name, was, is string
+		restart, twin bool
+		want          time.Duration
 	}{
-		{"renamed", guid, guid, false, false, true},
-		{"renamed while the exporter was stopped", guid, guid, false, true, true},
-		{"another device", guid, "0002:c903:0001:0002", false, false, false},
-		{"devices without a GUID", none, none, false, false, false},
-		{"a twin stays", guid, guid, true, false, false},
+		{"renamed", guid, guid, false, false, 2 * time.Minute},
+		{"renamed while the exporter was stopped", guid, guid, true, false, 2 * time.Minute},
+		{"another device", guid, "0002:c903:0001:0002", false, false, 0},
+		{"devices without a GUID", none, none, false, false, 0},
+		{"two devices of the same GUID, of which one vanishes", guid, guid, false, true, time.Minute},
 	} {
-		e := health.New(c, health.History{})
-		host := func(name, guid, port string) *health.Device {
-			all := []state.DeviceState{device(name, guid, port)}
-			if tc.twin && name == "mlx5_0" {
-				all = append(all, device("rocep1s0", tc.later, "down"))
-			}
-			for _, d := range e.Evaluate(&state.Snapshot{Ready: true, Devices: all}).Devices {
-				if d.State.Name == name {
-					return d
-				}
-			}
-			return nil
+		h := newHosted(health.History{})
+		add := func(device, guid string) {
+			info := *h.has(device, port("1")).snapshot.Devices[0].Info
+			info.NodeGUID, h.snapshot.Devices[0].Info = guid, &info
 		}
-		host("mlx5_0", tc.guid, "active")
-		first := host("mlx5_0", tc.guid, "down").Findings[0]
-		began := at
-		at = at.Add(time.Minute)
+		add("a", tc.was)
+		if h.after(0); tc.twin {
+			add("b", tc.is)
+		}
+		add("a", none) // It cannot be opened.
+		h.after(time.Minute)
 		if tc.restart {
-			e = health.New(c, e.History())
+			next := newHosted(h.evaluator.History())
+			next.at, h = h.at, next
 		}
-		again := host("rocep1s0", tc.later, "down").Findings[0]
-		if known := again.Since.Equal(began) && again.Severity == first.Severity; known != tc.known {
-			t.Errorf("%s: %s since %s, before %s since %s", tc.name, again.Severity, again.Since, first.Severity, first.Since)
+		h.snapshot = nil
+		add("b", tc.is)
+		if got := h.since(time.Minute); got != tc.want {
+			t.Errorf("%s: since %s, want %s", tc.name, got, tc.want)
 		}
 	}
 }
