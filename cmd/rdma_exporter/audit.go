@@ -23,6 +23,8 @@ import (
 	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/health/expect"
+	"rdma_exporter/internal/input"
+	"rdma_exporter/internal/saved"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/supervisor"
 	"rdma_exporter/internal/terminal"
@@ -94,7 +96,7 @@ func runAudit(ctx context.Context, o *options, std stdio) int {
 	if o.schedule.Within > 0 {
 		time.AfterFunc(o.schedule.Within+lastWords, giveUp)
 	}
-	status, err := unlessDone(bounded, func() (int, error) {
+	status, err := input.UnlessDone(bounded, func() (int, error) {
 		status, err := audited(ctx, o, began, std)
 		if err != nil {
 			complain(std, err)
@@ -141,7 +143,7 @@ func audited(ctx context.Context, o *options, began time.Time, std stdio) (statu
 	}
 	var past health.History
 	if o.stateDir != "" {
-		past, _ = readState(o.stateDir) // An audit does without.
+		past, _ = saved.Read(o.stateDir) // An audit does without.
 	}
 	var s *supervisor.Supervisor
 	findings := o.findings
@@ -189,7 +191,7 @@ func audited(ctx context.Context, o *options, began time.Time, std stdio) (statu
 	}
 	bounded, cancel := context.WithTimeoutCause(ctx, fileTime, errStalls)
 	defer cancel()
-	times, err := unlessDone(bounded, func() (hostTimes, error) {
+	times, err := input.UnlessDone(bounded, func() (hostTimes, error) {
 		h := o.readHost()
 		return h, h.err
 	})

@@ -49,7 +49,7 @@ func TestReplace(t *testing.T) {
 		if got, err := os.ReadFile(path); err != nil || string(got) != text {
 			t.Errorf("%v: %.10q", err, got)
 		}
-		if info, err := os.Stat(path); err != nil || info.Mode() != outputMode {
+		if info, err := os.Stat(path); err != nil || info.Mode() != 0o644 {
 			t.Errorf("%v: %v", err, info)
 		}
 		if got := names(t, dir); !slices.Equal(got, []string{"a*b.prom"}) {

@@ -73,26 +73,6 @@ func complain(std stdio, err error) {
 	fmt.Fprintf(std.err, "%s: error: %s\n", programName, text.Clean(line.String()))
 }
 
-// unlessDone returns the result of f, or the error of ctx if that is done before. Then it leaves f
-// behind, which may wait for a file whose server does not answer.
-func unlessDone[T any](ctx context.Context, f func() (T, error)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	returned := make(chan result, 1)
-	go func() {
-		v, err := f()
-		returned <- result{v, err}
-	}()
-	select {
-	case r := <-returned:
-		return r.value, r.err
-	case <-ctx.Done():
-		return *new(T), ctx.Err()
-	}
-}
-
 // run parses the arguments and runs their command until it ends or ctx is done.
 func run(ctx context.Context, args []string, std stdio) (status int) {
 	o, done, status := parse(args, std)

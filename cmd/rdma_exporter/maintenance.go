@@ -20,6 +20,8 @@ import (
 
 const (
 	hostInterval = 5 * time.Second
+	// fileTime limits how long the start waits for a file, and the end for the last save.
+	fileTime = 5 * time.Second
 	// maxMaintenance limits a maintenance, from when its file was written. An error in the year must not
 	// silence alerts for ever.
 	maxMaintenance = 7 * 24 * time.Hour

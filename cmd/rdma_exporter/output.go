@@ -9,10 +9,9 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-)
 
-// outputMode is the mode of a report's file, which another user usually reads.
-const outputMode = 0o644
+	"rdma_exporter/internal/saved"
+)
 
 // checkOutput returns an error if the file of a flag cannot be written. An empty path means
 // standard output.
@@ -58,36 +57,11 @@ func writeOut(text []byte, std stdio) error {
 	return nil
 }
 
-// replace replaces a file or a symbolic link in one step. A reader sees either the old or the
-// new text, even after a power cut. After an error the old file is unchanged.
+// replace is [saved.Replace] by a file whose name the textfile collector ignores.
 func replace(path string, text []byte) error {
-	// The textfile collector ignores files of such a name.
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err
 	}
-	return replaceBy(f, path, text)
-}
-
-// replaceBy is replace by way of a new file in the same directory, which it closes.
-func replaceBy(f *os.File, path string, text []byte) (err error) {
-	defer func() {
-		if err != nil {
-			_ = f.Close() // It may be closed already.
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	if _, err := f.Write(text); err != nil {
-		return err
-	}
-	if err := f.Chmod(outputMode); err != nil { // whatever the umask is
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return saved.Replace(f, path, text)
 }

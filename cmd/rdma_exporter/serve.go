@@ -24,7 +24,9 @@ import (
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/input"
 	"rdma_exporter/internal/logqueue"
+	"rdma_exporter/internal/saved"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/supervisor"
 	"rdma_exporter/internal/verdict"
@@ -52,7 +54,7 @@ func runServe(ctx context.Context, o *options, std stdio) int {
 	reloads := make(chan os.Signal, 1)
 	signal.Notify(reloads, syscall.SIGHUP)
 	defer signal.Stop(reloads)
-	e, err := unlessDone(ctx, func() (*exporter, error) { return newExporter(ctx, o, logger, lines.Dropped) })
+	e, err := input.UnlessDone(ctx, func() (*exporter, error) { return newExporter(ctx, o, logger, lines.Dropped) })
 	switch {
 	case ctx.Err() != nil:
 		logger.Info("Stopped before it had started")
@@ -90,7 +92,7 @@ type exporter struct {
 	listeners []net.Listener
 	reloader  *reloader
 	// saver is nil without --state.dir.
-	saver *stateSaver
+	saver *saved.Saver
 	host  *hostWatch
 	// changed has a value if the snapshot is newer than the last evaluation by evaluate.
 	changed  chan struct{}
@@ -118,7 +120,7 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 	e.host = &hostWatch{read: o.readHost, logger: logger}
 	var past health.History
 	if o.stateDir != "" {
-		e.saver, past = newStateSaver(o.stateDir, logger)
+		e.saver, past = saved.New(o.stateDir, logger)
 	}
 	config.Links = past.Links
 	evaluator := health.New(findings, past)
@@ -130,7 +132,7 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 	var s *supervisor.Supervisor
 	evaluate := func() *health.Host { return evaluator.Evaluate(s.Snapshot()) }
 	if e.saver != nil {
-		e.saver.current = func() health.History {
+		e.saver.Current = func() health.History {
 			evaluate()
 			return evaluator.History()
 		}
@@ -215,7 +217,7 @@ func (e *exporter) self(dropped uint64) collector.Exporter {
 		of.MaintenanceUntil = times.maintenance.Until
 	}
 	if e.saver != nil {
-		of.StateWritable = e.saver.writable.Load()
+		of.StateWritable = e.saver.Writable.Load()
 	}
 	if e.webFile != nil {
 		inForce := e.webFile.InForce()
@@ -266,18 +268,18 @@ func (e *exporter) run(ctx context.Context, reloads <-chan os.Signal) error {
 	// The end waits for none of these, since a file system may never answer.
 	go e.host.run(ctx)
 	go e.reloader.onSignal(ctx, reloads)
-	saved := make(chan struct{})
+	ended := make(chan struct{})
 	go func() {
-		defer close(saved)
+		defer close(ended)
 		if e.saver != nil {
-			e.saver.run(ctx)
+			e.saver.Run(ctx)
 		}
 	}()
 	webErr := web.Serve(ctx, handler, e.listeners, e.webFile, e.logger)
 	cancel()
 	running.Wait()
 	select {
-	case <-saved:
+	case <-ended:
 	case <-time.After(fileTime):
 	}
 	return errors.Join(webErr, supervisorErr)

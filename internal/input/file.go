@@ -2,6 +2,7 @@
 package input
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -41,4 +42,22 @@ func ReadFile(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s has more than %d MiB: name a smaller file", path, MaxFile>>20)
 	}
 	return b, nil
+}
+
+// UnlessDone returns the result of f, or the error of ctx if that is done before. Then it leaves f
+// behind, which may wait for a file whose server does not answer.
+func UnlessDone[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	var value T
+	var err error
+	returned := make(chan struct{})
+	go func() {
+		defer close(returned)
+		value, err = f()
+	}()
+	select {
+	case <-returned:
+		return value, err
+	case <-ctx.Done():
+		return *new(T), ctx.Err()
+	}
 }

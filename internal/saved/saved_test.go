@@ -1,4 +1,4 @@
-package main
+package saved
 
 import (
 	"bytes"
@@ -32,18 +32,18 @@ func someHistory() health.History {
 	}
 }
 
-// TestStateSaver verifies that state is saved and read again, and that a failure is logged once.
-func TestStateSaver(t *testing.T) {
+// TestSaver verifies that state is saved and read again, and that a failure is logged once.
+func TestSaver(t *testing.T) {
 	t.Parallel()
 	dir, want := t.TempDir(), someHistory()
 	var said bytes.Buffer
-	s, h := newStateSaver(dir, slog.New(slog.NewTextHandler(&said, nil)))
+	s, h := New(dir, slog.New(slog.NewTextHandler(&said, nil)))
 	if h.Findings != nil || said.Len() > 0 {
 		t.Errorf("without a file: %v; said %s", h, &said)
 	}
-	s.current = func() health.History { return want }
+	s.Current = func() health.History { return want }
 	s.save()
-	if got, err := readState(dir); err != nil || !reflect.DeepEqual(got, want) || said.Len() > 0 {
+	if got, err := Read(dir); err != nil || !reflect.DeepEqual(got, want) || said.Len() > 0 {
 		t.Errorf("got %v, %v; said %s", got, err, &said)
 	}
 	// A directory is in the way, which root cannot replace either.
@@ -59,14 +59,14 @@ func TestStateSaver(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(left) != 1 {
 		t.Errorf("left %v, %v", left, err)
 	}
-	if *s.writable.Load() || strings.Count(said.String(), "Cannot save state") != 1 {
+	if *s.Writable.Load() || strings.Count(said.String(), "Cannot save state") != 1 {
 		t.Errorf("said %s", &said)
 	}
 	if err := os.RemoveAll(s.path); err != nil {
 		t.Fatal(err)
 	}
 	s.save()
-	if got, err := readState(dir); err != nil || !*s.writable.Load() || !strings.Contains(said.String(), "can be saved again") || !reflect.DeepEqual(got, want) {
+	if got, err := Read(dir); err != nil || !*s.Writable.Load() || !strings.Contains(said.String(), "can be saved again") || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, %v; said %s", got, err, &said)
 	}
 }
@@ -77,21 +77,21 @@ func TestStateOfTwo(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var said bytes.Buffer
-	first, _ := newStateSaver(dir, slog.New(slog.NewTextHandler(&said, nil)))
-	first.current = someHistory
+	first, _ := New(dir, slog.New(slog.NewTextHandler(&said, nil)))
+	first.Current = someHistory
 	first.save()
-	second, h := newStateSaver(dir, first.logger)
-	second.current = func() health.History { return health.History{} }
+	second, h := New(dir, first.logger)
+	second.Current = func() health.History { return health.History{} }
 	ended, end := context.WithCancel(t.Context())
 	end() // It would save once more.
-	second.run(ended)
-	if got, err := readState(dir); err != nil || got.Findings == nil || h.Findings != nil || *second.writable.Load() || !strings.Contains(said.String(), "another exporter saves its state there") {
+	second.Run(ended)
+	if got, err := Read(dir); err != nil || got.Findings == nil || h.Findings != nil || *second.Writable.Load() || !strings.Contains(said.String(), "another exporter saves its state there") {
 		t.Errorf("%v, %v, %v; said %s", got, err, h, &said)
 	}
 	if err := first.locked.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, h := newStateSaver(dir, first.logger); h.Findings == nil {
+	if _, h := New(dir, first.logger); h.Findings == nil {
 		t.Errorf("said %s", &said)
 	}
 }
@@ -103,14 +103,14 @@ func TestStateStalls(t *testing.T) {
 	path := filepath.Join(t.TempDir(), stateFile)
 	synctest.Test(t, func(t *testing.T) {
 		var said bytes.Buffer
-		s := &stateSaver{path: path, logger: slog.New(slog.NewTextHandler(&said, nil)), current: someHistory}
+		s := &Saver{path: path, logger: slog.New(slog.NewTextHandler(&said, nil)), Current: someHistory}
 		stalled := make(chan health.History)
 		if h := s.load(func() (health.History, error) { return <-stalled, nil }); h.Findings != nil {
 			t.Error(h)
 		}
-		s.run(t.Context())
+		s.Run(t.Context())
 		stalled <- someHistory()
-		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) || *s.writable.Load() || !strings.Contains(said.String(), "stalls") {
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) || *s.Writable.Load() || !strings.Contains(said.String(), "stalls") {
 			t.Errorf("%v; said %s", err, &said)
 		}
 	})
@@ -127,7 +127,7 @@ func TestDamagedState(t *testing.T) {
 			t.Fatal(err)
 		}
 		var said bytes.Buffer
-		newStateSaver(dir, slog.New(slog.NewTextHandler(&said, nil)))
+		New(dir, slog.New(slog.NewTextHandler(&said, nil)))
 		if _, err := os.Stat(path + ".damaged"); err != nil || !strings.Contains(said.String(), "set aside") || !strings.Contains(said.String(), why) {
 			t.Errorf("%v; said %s", err, &said)
 		}

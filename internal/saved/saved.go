@@ -1,4 +1,5 @@
-package main
+// Package saved keeps what the exporter remembers over a restart in a file of --state.dir.
+package saved
 
 import (
 	"bytes"
@@ -27,8 +28,10 @@ const (
 	stateFile    = "past.json"
 	stateVersion = 1
 	saveInterval = time.Minute
-	// fileTime limits how long the start waits for the file, and the end for the last save.
+	// fileTime limits how long the start waits for the file.
 	fileTime = 5 * time.Second
+	// fileMode is the mode of a file that another user usually reads.
+	fileMode = 0o644
 )
 
 type savedState struct {
@@ -90,8 +93,8 @@ func decodeState(b []byte) (health.History, error) {
 
 var errDamaged = errors.New("damaged")
 
-// readState reads the saved state. Without a file it is empty.
-func readState(dir string) (h health.History, err error) {
+// Read returns the saved state of a folder. Without a file it is empty. It may block on the file system.
+func Read(dir string) (h health.History, err error) {
 	b, err := input.ReadFile(filepath.Join(dir, stateFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return h, nil
@@ -118,16 +121,17 @@ func forgetBefore(all map[string][]health.ContextHistory, boot time.Time) {
 	}
 }
 
-// A stateSaver saves what is remembered over a restart.
-type stateSaver struct {
+// A Saver saves what is remembered over a restart.
+type Saver struct {
+	// Current returns what is to be saved. Callers must set it before Run.
+	Current func() health.History
+	// Writable is true if the last save succeeded. Nil means unknown. Only the Saver may change it.
+	Writable atomic.Pointer[bool]
+
 	path   string
 	logger *slog.Logger
-	// current returns what is to be saved.
-	current func() health.History
 	// saved is the content of the file. Nil means unknown.
 	saved []byte
-	// writable is true if the last save succeeded. Nil means unknown.
-	writable atomic.Pointer[bool]
 	// off is true if this exporter must not save.
 	off bool
 	// locked is the folder, whose lock this exporter has as long as it is open. Nil means that its
@@ -135,40 +139,36 @@ type stateSaver struct {
 	locked *os.File
 }
 
-// newStateSaver also returns the saved state. If the file is damaged, it is set aside.
-func newStateSaver(dir string, logger *slog.Logger) (*stateSaver, health.History) {
-	s := &stateSaver{path: filepath.Join(dir, stateFile), logger: logger}
+// New also returns the saved state of a folder. It waits some seconds at most. If the file is damaged, it is set aside.
+func New(dir string, logger *slog.Logger) (*Saver, health.History) {
+	s := &Saver{path: filepath.Join(dir, stateFile), logger: logger}
 	return s, s.load(s.restore)
 }
 
 // load returns the saved state. It is empty, and this exporter never saves, if another exporter uses
 // the folder, or if the file system stalls: restore may still set the file aside later.
-func (s *stateSaver) load(restore func() (health.History, error)) health.History {
+func (s *Saver) load(restore func() (health.History, error)) health.History {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), fileTime, errors.New("the file system stalls"))
 	defer cancel()
-	h, err := unlessDone(ctx, restore)
+	h, err := input.UnlessDone(ctx, restore)
 	if s.off = err != nil; s.off {
-		s.writable.Store(new(false))
+		s.Writable.Store(new(false))
 		s.logger.Warn("Cannot read saved state", "file", s.path, "err", fmt.Errorf("%w: nothing is saved until a restart", cmp.Or(context.Cause(ctx), err)))
 	}
 	return h
 }
 
 // restore returns an error only if another exporter uses the folder.
-func (s *stateSaver) restore() (health.History, error) {
+func (s *Saver) restore() (health.History, error) {
 	dir := filepath.Dir(s.path)
 	if d, err := os.Open(dir); err == nil { // If not, reading the file says why.
-		switch err := unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
-		case err == nil:
+		if err := unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
 			s.locked = d
-		case errors.Is(err, unix.EWOULDBLOCK):
-			_ = d.Close()
+		} else if _ = d.Close(); errors.Is(err, unix.EWOULDBLOCK) {
 			return health.History{}, errors.New("another exporter saves its state there: give each one a --state.dir of its own")
-		default:
-			_ = d.Close()
 		}
 	}
-	h, err := readState(dir)
+	h, err := Read(dir)
 	if errors.Is(err, errDamaged) {
 		aside := s.path + ".damaged"
 		s.logger.Warn("Saved state cannot be used, and is set aside", "file", aside, "err", err)
@@ -181,8 +181,8 @@ func (s *stateSaver) restore() (health.History, error) {
 	return h, nil
 }
 
-// run saves at once, at intervals if anything has changed, and when ctx is done.
-func (s *stateSaver) run(ctx context.Context) {
+// Run saves at once, at intervals if anything has changed, and when ctx is done. It may block on the file system.
+func (s *Saver) Run(ctx context.Context) {
 	if s.off {
 		return
 	}
@@ -199,8 +199,8 @@ func (s *stateSaver) run(ctx context.Context) {
 	}
 }
 
-func (s *stateSaver) save() {
-	b, err := encodeState(s.current())
+func (s *Saver) save() {
+	b, err := encodeState(s.Current())
 	if err == nil {
 		if bytes.Equal(b, s.saved) {
 			return
@@ -210,7 +210,7 @@ func (s *stateSaver) save() {
 	if s.saved = b; err != nil {
 		s.saved = nil
 	}
-	before, writable := s.writable.Swap(new(err == nil)), err == nil
+	before, writable := s.Writable.Swap(new(err == nil)), err == nil
 	switch {
 	case !writable && (before == nil || *before):
 		s.logger.Error("Cannot save state", "file", s.path, "err", err)
@@ -220,10 +220,35 @@ func (s *stateSaver) save() {
 }
 
 // write always uses the same temporary file, so that a writer that was killed leaves one at most.
-func (s *stateSaver) write(b []byte) error {
-	f, err := os.OpenFile(s.path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, outputMode)
+func (s *Saver) write(b []byte) error {
+	f, err := os.OpenFile(s.path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, fileMode)
 	if err != nil {
 		return err
 	}
-	return replaceBy(f, s.path, b)
+	return Replace(f, s.path, b)
+}
+
+// Replace replaces a file or a symbolic link in one step. A reader sees either the old or the new text,
+// even after a power cut. It writes to f, a new file in the same directory, which it closes. After an
+// error, it removes f, and the old file is unchanged.
+func Replace(f *os.File, path string, text []byte) (err error) {
+	defer func() {
+		if err != nil {
+			_ = f.Close() // It may be closed already.
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	if _, err := f.Write(text); err != nil {
+		return err
+	}
+	if err := f.Chmod(fileMode); err != nil { // whatever the umask is
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
 }
