@@ -97,7 +97,7 @@ test-unit: test-tools ## Run the tests of the packages, which need no RDMA devic
 # watches: it makes them ten times slower, and would wait for a second when each ends. Long
 # ones of a single goroutine it is spared, which are in these rooms; no other test is run
 # without it as well.
-concurrent := ./cmd/... ./collector ./internal/hardware ./internal/health ./internal/input ./internal/links ./internal/logqueue ./internal/saved ./internal/supervisor ./internal/terminal ./internal/web ./internal/wire ./test/running ./verbs/ibverbs ./verbs/verbstest
+concurrent := ./cmd/... ./collector ./internal/child ./internal/hardware ./internal/health ./internal/input ./internal/links ./internal/logqueue ./internal/saved ./internal/supervisor ./internal/terminal ./internal/web ./internal/wire ./test/running ./verbs/ibverbs ./verbs/verbstest
 sequential := TestTroublesTogether|TestManyDevices|TestReadAtTheBounds|TestReadTruncatedAnywhere|TestOddStates|TestReportFits|TestAnyValues|TestExposition|TestOff|TestLatencyBounds|TestReadRefuses|TestEverythingIsBounded|TestPastIsBounded|FuzzCollect|FuzzPage
 
 .PHONY: test-plain test-race

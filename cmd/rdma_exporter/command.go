@@ -8,8 +8,8 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"rdma_exporter/internal/child"
 	"rdma_exporter/internal/state"
-	"rdma_exporter/internal/supervisor"
 	"rdma_exporter/internal/wire"
 )
 
@@ -40,7 +40,7 @@ func (c *commands) sizes() string { return c.settings.Load().Probe.Sizes() }
 func (c *commands) asked() state.Probe { return c.settings.Load().Probe.Asked() }
 
 // start returns the command of a child for a run on a device. Without a device, it is for all.
-func (c *commands) start(kind state.Kind, device string, r wire.Request) supervisor.Command {
+func (c *commands) start(kind state.Kind, device string, r wire.Request) child.Command {
 	s := *c.settings.Load()
 	var err error
 	if s.parsed != nil {
@@ -54,7 +54,7 @@ func (c *commands) start(kind state.Kind, device string, r wire.Request) supervi
 	if err = errors.Join(err, inputErr); err != nil {
 		stdin = []byte(err.Error()) // No child accepts it.
 	}
-	return supervisor.Command{Path: selfPath, Name: programName, Args: args, Env: c.env, Stdin: stdin}
+	return child.Command{Path: selfPath, Name: programName, Args: args, Env: c.env, Stdin: stdin}
 }
 
 const processors = "GOMAXPROCS="

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"rdma_exporter/internal/child"
 	"rdma_exporter/internal/probe"
 	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/internal/state"
-	"rdma_exporter/internal/supervisor"
 	"rdma_exporter/internal/wire"
 	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/simulated"
@@ -55,7 +55,7 @@ func TestVectorsOfAllRuns(t *testing.T) {
 			c.settings.Load().Probe.Notification.Vectors = tc.vectors
 			c.settings.Load().Probe.Notification.Samples = 5
 			w := witness{vectors: make(map[int]bool)}
-			run := func(command supervisor.Command) state.Run {
+			run := func(command child.Command) state.Run {
 				var out bytes.Buffer
 				r := state.Run{Device: "sim_ib0"}
 				in := decoded(t, command.Stdin)

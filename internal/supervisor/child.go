@@ -9,7 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"rdma_exporter/internal/child"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 	"rdma_exporter/internal/wire"
 )
 
@@ -31,7 +33,7 @@ type result struct {
 	// stderr is the end of the child's standard error.
 	stderr string
 	// left is the child if it was killed and has not ended. Nil otherwise.
-	left process
+	left child.Process
 	// killed is when left was killed, and verb the verb that it is in.
 	killed time.Time
 	verb   string
@@ -115,7 +117,7 @@ func (s *Supervisor) noteStart(at time.Time, err error) {
 	before := s.startError
 	switch {
 	case err != nil:
-		s.startError, s.startFailed = oneLine(err.Error(), maxError), at
+		s.startError, s.startFailed = text.OneLine(err.Error(), maxError), at
 		if before == "" {
 			s.cfg.Logger.Error("Cannot start children: nothing is probed until that works", "error", s.startError)
 		}
@@ -146,8 +148,8 @@ func (s *Supervisor) tryChild(ctx context.Context, t task) result {
 	why, hasRead, readErr := s.await(ctx, p, read, t.timeout)
 	res := result{killed: time.Now()}
 	if why != endedItself {
-		p.kill()
-		if !within(s.remaining(s.cfg.KillGrace+pipeGrace), p.done()) {
+		p.Kill()
+		if !within(s.remaining(s.cfg.KillGrace+pipeGrace), p.Done()) {
 			res.left = p
 			_ = out.Close()
 		}
@@ -157,16 +159,16 @@ func (s *Supervisor) tryChild(ctx context.Context, t task) result {
 		readErr = <-read // All that an ended child wrote is there.
 	}
 
-	if p.pid() != 0 {
+	if p.PID() != 0 {
 		s.noteStart(run.Started, nil)
 	}
 	run.Duration = duration
-	stderr := p.stderr()
-	res.stderr, res.verb = stderr.tail, run.Verb
-	var e exit
+	stderr := p.Stderr()
+	res.stderr, res.verb = stderr.Tail, run.Verb
+	var e child.Exit
 	if res.left == nil {
-		e = p.exit()
-		run.CPU = e.cpu
+		e = p.Exit()
+		run.CPU = e.CPU
 	}
 	if why == endedItself && unusable(readErr) {
 		why = endedGarbage
@@ -181,11 +183,11 @@ func (s *Supervisor) tryChild(ctx context.Context, t task) result {
 	switch {
 	case why == endedCancelled:
 		return res // The device is not at fault.
-	case e.err != nil:
-		res.notStarted = e.err
+	case e.Err != nil:
+		res.notStarted = e.Err
 		return res
-	case p.pid() == 0:
-		run.Outcome, run.Error = state.OutcomeCrashed, oneLine(errNotStarted.Error(), maxError)
+	case p.PID() == 0:
+		run.Outcome, run.Error = state.OutcomeCrashed, text.OneLine(errNotStarted.Error(), maxError)
 	case why == endedTimeout:
 		run.Outcome, run.Error = state.OutcomeTimeout, timeoutError(run, t.timeout, res.left != nil)
 		res.died = run.Verb != "" && heard.silence(res.killed) >= hangTime
@@ -193,7 +195,7 @@ func (s *Supervisor) tryChild(ctx context.Context, t task) result {
 		run.Outcome, run.Error = state.OutcomeCrashed, withReason("the child's output is no report: "+readErr.Error(), stderr)
 	default:
 		conclude(run, readErr, e, stderr)
-		res.died = run.Outcome == state.OutcomeCrashed && run.Verb != "" && e.fault()
+		res.died = run.Outcome == state.OutcomeCrashed && run.Verb != "" && e.Fault()
 	}
 	res.run = run
 	return res
@@ -205,12 +207,12 @@ var errNotStarted = errors.New("the child did not start in time")
 
 // await waits until the child has exited or must be killed. It also reports whether the reader
 // has returned, and its error.
-func (s *Supervisor) await(ctx context.Context, p process, read <-chan error, timeout time.Duration) (why ending, hasRead bool, readErr error) {
+func (s *Supervisor) await(ctx context.Context, p child.Process, read <-chan error, timeout time.Duration) (why ending, hasRead bool, readErr error) {
 	deadline := time.NewTimer(timeout)
 	defer deadline.Stop()
 	for {
 		select {
-		case <-p.done():
+		case <-p.Done():
 			return endedItself, hasRead, readErr
 		case readErr = <-read:
 			hasRead = true
@@ -220,7 +222,7 @@ func (s *Supervisor) await(ctx context.Context, p process, read <-chan error, ti
 			// The child has closed its output, which is not yet its end.
 			read = nil
 		case <-deadline.C:
-			if within(0, p.done()) {
+			if within(0, p.Done()) {
 				return endedItself, hasRead, readErr
 			}
 			return endedTimeout, hasRead, readErr
@@ -251,18 +253,18 @@ func within(d time.Duration, done <-chan struct{}) bool {
 func unusable(err error) bool { return err != nil && !errors.Is(err, wire.ErrTruncated) }
 
 // conclude sums up the run of a child that exited by itself.
-func conclude(run *state.Run, readErr error, e exit, stderr stderr) {
+func conclude(run *state.Run, readErr error, e child.Exit, stderr child.Stderr) {
 	run.Outcome = state.OutcomeCrashed
 	switch {
-	case !e.ok() && readErr == nil:
+	case !e.Ok() && readErr == nil:
 		run.Error = withReason(fmt.Sprintf("the child ended after its report: %v", e), stderr)
-	case !e.ok():
+	case !e.Ok():
 		run.Error = withReason(fmt.Sprintf("the child ended before the end of its report: %v", e), stderr)
 	case readErr != nil:
 		run.Error = withReason(fmt.Sprintf("the child ended with %v: %v", e, readErr), stderr)
 	default:
 		run.Verb, run.Outcome = "", state.OutcomeOK
-		if run.Error = oneLine(failure(run), maxError); run.Error != "" {
+		if run.Error = text.OneLine(failure(run), maxError); run.Error != "" {
 			run.Outcome = state.OutcomeFailed
 		}
 	}
@@ -279,11 +281,11 @@ func timeoutError(run *state.Run, timeout time.Duration, left bool) string {
 	return text
 }
 
-func withReason(text string, stderr stderr) string {
-	if reason := stderr.reason(); reason != "" {
-		text += ": " + reason
+func withReason(problem string, stderr child.Stderr) string {
+	if reason := stderr.Reason(); reason != "" {
+		problem += ": " + reason
 	}
-	return oneLine(text, maxError)
+	return text.OneLine(problem, maxError)
 }
 
 // maxFailures is how many failures the error of a run names.
@@ -318,12 +320,12 @@ func failure(run *state.Run) string {
 }
 
 func failureText(f state.Failure) string {
-	parts := []string{oneLine(f.Subject.String(), 64)}
+	parts := []string{text.OneLine(f.Subject.String(), 64)}
 	// A message usually names its verb and errno.
 	for _, word := range []string{f.Verb, f.Errno} {
 		if !strings.Contains(f.Message, word) {
 			parts = append(parts, word)
 		}
 	}
-	return joined(append(parts, oneLine(f.Message, 200))...)
+	return joined(append(parts, text.OneLine(f.Message, 200))...)
 }

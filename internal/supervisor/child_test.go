@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"rdma_exporter/internal/child"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
 )
@@ -21,7 +22,7 @@ func newShell(t *testing.T, script string, timeout time.Duration) (s *Supervisor
 	t.Helper()
 	cfg := testConfig()
 	pids = t.TempDir()
-	cfg.Command = func(state.Kind, string, wire.Request) Command { return shell(script, pids) }
+	cfg.Command = func(state.Kind, string, wire.Request) child.Command { return shell(script, pids) }
 	cfg.Timeout, cfg.KillGrace = timeout, patience
 	s, err := New(cfg)
 	if err != nil {
@@ -104,7 +105,7 @@ func TestRunChild(t *testing.T) {
 			if len(run.Error) > maxError || strings.ContainsAny(run.Error, "\n\x1b") {
 				t.Errorf("error of %d bytes: %q", len(run.Error), run.Error)
 			}
-			if !strings.Contains(res.stderr, tt.stderr) || len(res.stderr) > maxTail+16 {
+			if !strings.Contains(res.stderr, tt.stderr) || len(res.stderr) > child.MaxTail+16 {
 				t.Errorf("%d bytes of stderr %q, want some with %q", len(res.stderr), res.stderr, tt.stderr)
 			}
 			if run.Kind != state.KindProbe || run.Device != "rxe0" || run.Started.Before(begin) || run.Duration <= 0 {
@@ -118,7 +119,7 @@ func TestRunChild(t *testing.T) {
 func TestRunChildThatCannotStart(t *testing.T) {
 	t.Parallel()
 	s, _ := newShell(t, "", patience)
-	s.cfg.Command = func(state.Kind, string, wire.Request) Command { return Command{Path: "/nonexistent/probe"} }
+	s.cfg.Command = func(state.Kind, string, wire.Request) child.Command { return child.Command{Path: "/nonexistent/probe"} }
 	s.once = true // It does not try for ever.
 	if res := probe(t.Context(), s); res.run != nil || !errors.Is(res.notStarted, syscall.ENOENT) || !strings.Contains(s.Snapshot().StartError, "start the child: ") {
 		t.Errorf("%+v, %q", res, s.Snapshot().StartError)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"rdma_exporter/internal/child"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
 )
@@ -29,7 +30,7 @@ type Config struct {
 	// have any file name, so a name in an argument must not be able to pass for a flag
 	// ("--device=" + name). Several goroutines call it concurrently, before each run. It
 	// must not block, nor modify the facts in the request.
-	Command func(kind state.Kind, device string, r wire.Request) Command
+	Command func(kind state.Kind, device string, r wire.Request) child.Command
 	// Schedule is that of probe runs, Contract of contract runs. A device's first contract
 	// run follows its first finished probe run, and another one comes at once if the device,
 	// its software or its firmware has changed.
@@ -109,6 +110,8 @@ const (
 	// inventoryConcurrency limits the inventories that run concurrently, unless
 	// Config.Concurrency is more. If one hangs, a slot is left.
 	inventoryConcurrency = 2
+	// pipeGrace is added to KillGrace, since a child is done when its pipes are.
+	pipeGrace = 500 * time.Millisecond
 	// minInterval keeps a typing error from probing a host without a break.
 	minInterval = 100 * time.Millisecond
 	// MinWithin is the minimum of Config.Within, if it is not zero.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"rdma_exporter/internal/child"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
 	"rdma_exporter/test/golden"
@@ -46,7 +47,7 @@ func hangs(contract string, pairs ...string) script {
 
 func crashes(contract string, pairs ...string) script {
 	s := hangs(contract, pairs...)
-	s.takes, s.exit = time.Second, exit{signal: 11}
+	s.takes, s.exit = time.Second, child.Exit{Signal: 11}
 	return s
 }
 
@@ -61,7 +62,7 @@ func presumes(s script, proven bool) script {
 	return s
 }
 
-func ends(e exit, contract string, pairs ...string) script {
+func ends(e child.Exit, contract string, pairs ...string) script {
 	s := crashes(contract, pairs...)
 	s.exit = e
 	return s
@@ -206,11 +207,11 @@ func TestContractsGoesOn(t *testing.T) {
 		},
 		{"after a hang that proves it", presumes(hangs("y", "x", "violated"), false), "violated", []string{"the end of the process", "timed out after 20s"}, 20 * time.Second},
 		{"after a crash that proves it", presumes(crashes("y", "x", "violated"), false), "violated", []string{"the end of the process", "SIGSEGV"}, time.Second},
-		{"after a crash told by the runtime", presumes(ends(exit{status: 2}, "y", "x", "violated"), false), "violated", []string{"the end of the process", "exit status 2"}, time.Second},
-		{"after somebody killed it", presumes(ends(exit{signal: syscall.SIGKILL}, "y", "x", "violated"), false), "skipped:crashed", []string{"killed by SIGKILL"}, time.Second},
-		{"after it ended in no verb", presumes(inNoVerb(ends(exit{status: 2}, "y", "x", "violated")), false), "skipped:crashed", []string{"exit status 2"}, time.Second},
+		{"after a crash told by the runtime", presumes(ends(child.Exit{Status: 2}, "y", "x", "violated"), false), "violated", []string{"the end of the process", "exit status 2"}, time.Second},
+		{"after somebody killed it", presumes(ends(child.Exit{Signal: syscall.SIGKILL}, "y", "x", "violated"), false), "skipped:crashed", []string{"killed by SIGKILL"}, time.Second},
+		{"after it ended in no verb", presumes(inNoVerb(ends(child.Exit{Status: 2}, "y", "x", "violated")), false), "skipped:crashed", []string{"exit status 2"}, time.Second},
 		{"after its time was up in no verb", presumes(inNoVerb(hangs("y", "x", "violated")), false), "skipped:timeout", []string{"timed out after 20s"}, 20 * time.Second},
-		{"after it was proven", presumes(inNoVerb(ends(exit{signal: syscall.SIGKILL}, "y", "x", "violated")), true), "violated", []string{"killed by SIGKILL"}, time.Second},
+		{"after it was proven", presumes(inNoVerb(ends(child.Exit{Signal: syscall.SIGKILL}, "y", "x", "violated")), true), "violated", []string{"killed by SIGKILL"}, time.Second},
 	}
 	for _, tt := range tests {
 		subtest(t, tt.name, func(t *testing.T) {
@@ -543,7 +544,7 @@ func TestContractsThatIsBrokenOff(t *testing.T) {
 			case n == maxContinuations+1:
 				return checked(0, "c5", "holds")
 			default:
-				return script{output: planned(state.SeverityInfo, "c5", "c6") + `{"begin":"ibv_post_send"}` + "\n", takes: time.Second, exit: exit{signal: syscall.SIGKILL}}
+				return script{output: planned(state.SeverityInfo, "c5", "c6") + `{"begin":"ibv_post_send"}` + "\n", takes: time.Second, exit: child.Exit{Signal: syscall.SIGKILL}}
 			}
 		}
 		b := newContractBench(t, always(scriptOK(0)), checks, nil, "a")

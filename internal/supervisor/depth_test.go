@@ -14,7 +14,7 @@ import (
 )
 
 // child is what a probe run does in these tests.
-type child struct {
+type depthChild struct {
 	firmware string
 	// fails makes the probe qp fail, reduced makes the run reduced, and killed makes it hang.
 	fails, reduced, killed bool
@@ -23,7 +23,7 @@ type child struct {
 
 // probed returns the script of a child that was asked for r. Each run finds one actual size
 // and, if it is full, one known shortfall.
-func (c child) probed(r wire.Request) script {
+func (c depthChild) probed(r wire.Request) script {
 	identity := state.Identity{Firmware: c.firmware}
 	known := r.Facts != nil && r.Facts.Identity == identity
 	depth, out := state.DepthFull, ""
@@ -60,7 +60,7 @@ func (c child) probed(r wire.Request) script {
 
 // newDepthBench returns a bench whose n-th child is as the function says. A full run is due
 // every 5 minutes.
-func newDepthBench(t *testing.T, child func(n int) child, checks ofContracts) *bench {
+func newDepthBench(t *testing.T, child func(n int) depthChild, checks ofContracts) *bench {
 	t.Helper()
 	var b *bench
 	b = benchOf(t, children{checks: checks, next: func(_ string, n int) script {
@@ -81,28 +81,28 @@ func (b *bench) depths() string {
 // TestDepths verifies which runs are full.
 func TestDepths(t *testing.T) {
 	t.Parallel()
-	at := func(special child, numbers ...int) func(int) child {
-		return func(n int) child {
+	at := func(special depthChild, numbers ...int) func(int) depthChild {
+		return func(n int) depthChild {
 			for _, i := range numbers {
 				if n == i {
 					return special
 				}
 			}
-			return child{}
+			return depthChild{}
 		}
 	}
 	for _, tc := range []struct {
 		name     string
-		children func(n int) child
+		children func(n int) depthChild
 		want     string
 	}{
-		{"by the interval", at(child{}), "fssssfssss"},
-		{"a full run that fails", at(child{fails: true}, 0, 1), "fffssssfss"},
-		{"a full run that hangs", at(child{killed: true}, 5), "fssssffsss"},
-		{"a short run that fails", at(child{fails: true}, 2), "fssssfssss"},
-		{"other firmware", func(n int) child { return child{firmware: map[bool]string{true: "2"}[n > 2]} }, "fssfssssfs"},
-		{"in use", at(child{reduced: true}, 0, 1, 4, 5, 6, 7), "rrfsrrrrfs"},
-		{"a port that went down", func(n int) child { return child{portState: map[bool]string{true: "down"}[n > 1]} }, "fssfssssfs"},
+		{"by the interval", at(depthChild{}), "fssssfssss"},
+		{"a full run that fails", at(depthChild{fails: true}, 0, 1), "fffssssfss"},
+		{"a full run that hangs", at(depthChild{killed: true}, 5), "fssssffsss"},
+		{"a short run that fails", at(depthChild{fails: true}, 2), "fssssfssss"},
+		{"other firmware", func(n int) depthChild { return depthChild{firmware: map[bool]string{true: "2"}[n > 2]} }, "fssfssssfs"},
+		{"in use", at(depthChild{reduced: true}, 0, 1, 4, 5, 6, 7), "rrfsrrrrfs"},
+		{"a port that went down", func(n int) depthChild { return depthChild{portState: map[bool]string{true: "down"}[n > 1]} }, "fssfssssfs"},
 	} {
 		subtest(t, tc.name, func(t *testing.T) {
 			d := newDepthBench(t, tc.children, nil)
@@ -119,7 +119,7 @@ func TestDepths(t *testing.T) {
 // with the errata of the driver.
 func TestFullStands(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		d := newDepthBench(t, func(n int) child { return child{fails: n == 1, reduced: n == 3, killed: n == 4} }, nil)
+		d := newDepthBench(t, func(n int) depthChild { return depthChild{fails: n == 1, reduced: n == 3, killed: n == 4} }, nil)
 		d.start()
 		full := stateOf(t, d.Snapshot(), "a").Full
 		for n := range 5 {
@@ -139,7 +139,7 @@ func TestFullStands(t *testing.T) {
 // with the old configuration is under way.
 func TestProbesChanged(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		d := newDepthBench(t, func(int) child { return child{} }, nil)
+		d := newDepthBench(t, func(int) depthChild { return depthChild{} }, nil)
 		d.start()
 		d.after(90 * time.Second)
 		wantEqual(t, "before", d.depths(), "fs")
@@ -154,7 +154,7 @@ func TestProbesChanged(t *testing.T) {
 // TestContractsOnChange verifies that a contract run is due at once when the device changed.
 func TestContractsOnChange(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		children := func(n int) child { return child{firmware: map[bool]string{false: "1", true: "2"}[n >= 5]} }
+		children := func(n int) depthChild { return depthChild{firmware: map[bool]string{false: "1", true: "2"}[n >= 5]} }
 		d := newDepthBench(t, children, contractsOnly(checked(time.Second, "notify_any", "holds")))
 		d.after(10*time.Minute + 30*time.Second)
 		wantEqual(t, "contract runs", fmt.Sprint(d.kids.startsOf(contractsOf("a"))), "[0s 5m0s]")

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"rdma_exporter/internal/child"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
 	"rdma_exporter/test/running"
@@ -24,7 +25,7 @@ type script struct {
 	// unkillable makes it live until release is closed.
 	unkillable bool
 	release    chan struct{}
-	exit       exit
+	exit       child.Exit
 }
 
 const okReport = `{"device":{"transport":"InfiniBand","limits":[{"name":"max_qp_wr","value":128}]}}` + "\n" + `{"end":{}}` + "\n"
@@ -105,21 +106,21 @@ func hardwareOf(device string) string { return "hardware of " + device }
 const allHardware = "hardware"
 
 // fakeCommand is a Config.Command for fake children.
-func fakeCommand(kind state.Kind, device string, r wire.Request) Command {
+func fakeCommand(kind state.Kind, device string, r wire.Request) child.Command {
 	switch kind {
 	case state.KindContract:
-		return Command{Path: device, Name: contractsOf(device), Args: r.Done}
+		return child.Command{Path: device, Name: contractsOf(device), Args: r.Done}
 	case state.KindInventory:
-		return Command{Path: inventoryOf(device)}
+		return child.Command{Path: inventoryOf(device)}
 	case state.KindHardware:
-		return Command{Path: hardwareOf(strings.Join(r.Hardware.Devices, " ")), Name: allHardware, Args: r.Hardware.Devices}
+		return child.Command{Path: hardwareOf(strings.Join(r.Hardware.Devices, " ")), Name: allHardware, Args: r.Hardware.Devices}
 	default:
-		return Command{Path: device}
+		return child.Command{Path: device}
 	}
 }
 
 // launch is a launcher. The path of the command is the device's name.
-func (f *fakes) launch(c Command, out io.WriteCloser) process {
+func (f *fakes) launch(c child.Command, out io.WriteCloser) child.Process {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	device, name := c.Path, c.Path
@@ -182,7 +183,7 @@ type fakeProcess struct {
 	once   sync.Once
 	killed chan struct{}
 	ended  chan struct{}
-	state  exit
+	state  child.Exit
 }
 
 func (p *fakeProcess) run() {
@@ -197,7 +198,7 @@ func (p *fakeProcess) run() {
 	select {
 	case <-end:
 	case <-p.killed:
-		p.state = exit{signal: 9}
+		p.state = child.Exit{Signal: 9}
 		if p.script.unkillable {
 			<-p.script.release
 		}
@@ -210,11 +211,11 @@ func (p *fakeProcess) run() {
 	close(p.ended)
 }
 
-func (p *fakeProcess) pid() int              { return p.id }
-func (p *fakeProcess) done() <-chan struct{} { return p.ended }
-func (p *fakeProcess) exit() exit            { return p.state }
-func (p *fakeProcess) stderr() stderr        { return stderr{} }
-func (p *fakeProcess) kill() {
+func (p *fakeProcess) PID() int              { return p.id }
+func (p *fakeProcess) Done() <-chan struct{} { return p.ended }
+func (p *fakeProcess) Exit() child.Exit      { return p.state }
+func (p *fakeProcess) Stderr() child.Stderr  { return child.Stderr{} }
+func (p *fakeProcess) Kill() {
 	p.once.Do(func() {
 		p.f.mu.Lock()
 		p.f.kills[p.name]++
@@ -231,18 +232,18 @@ type unstarted struct {
 }
 
 // notStarted is a child whose program could not be loaded.
-func notStarted(out io.WriteCloser, reason string) process {
+func notStarted(out io.WriteCloser, reason string) child.Process {
 	ended := make(chan struct{})
 	close(ended)
 	_ = out.Close()
 	return unstarted{out, ended, errors.New(reason)}
 }
 
-func (u unstarted) pid() int              { return 0 }
-func (u unstarted) kill()                 {}
-func (u unstarted) done() <-chan struct{} { return u.ended }
-func (u unstarted) exit() exit            { return exit{err: u.err} }
-func (u unstarted) stderr() stderr        { return stderr{} }
+func (u unstarted) PID() int              { return 0 }
+func (u unstarted) Kill()                 {}
+func (u unstarted) Done() <-chan struct{} { return u.ended }
+func (u unstarted) Exit() child.Exit      { return child.Exit{Err: u.err} }
+func (u unstarted) Stderr() child.Stderr  { return child.Stderr{} }
 
 // recorder is an observer that records its calls in order.
 type recorder struct {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 	"rdma_exporter/internal/wire"
 )
 
@@ -197,7 +198,7 @@ func runOf(all *state.Run, device string) *state.Run {
 		return &run
 	}
 	run.Hardware = []state.Hardware{*h}
-	run.Outcome, run.Error = state.OutcomeOK, oneLine(h.Failure, maxError)
+	run.Outcome, run.Error = state.OutcomeOK, text.OneLine(h.Failure, maxError)
 	switch {
 	case h.Failure == "":
 	case h.Reading == "" && !h.Late:

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"rdma_exporter/internal/child"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
 )
@@ -115,7 +116,7 @@ func TestHardwareFails(t *testing.T) {
 		}, state.OutcomeTimeout, "timed out after 5s", ""},
 		{"the child crashes", func(o []state.Hardware) script {
 			s := telling(time.Second, o...)
-			s.output, s.exit = strings.TrimSuffix(s.output, `{"end":{}}`+"\n"), exit{signal: 11}
+			s.output, s.exit = strings.TrimSuffix(s.output, `{"end":{}}`+"\n"), child.Exit{Signal: 11}
 			return s
 		}, state.OutcomeCrashed, "killed by SIGSEGV", ""},
 		{"the child raves", func(o []state.Hardware) script {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"rdma_exporter/internal/child"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
 )
@@ -171,7 +172,7 @@ func TestLeakIsSoonLookedFor(t *testing.T) {
 	undestroyed := scriptOK(time.Second)
 	undestroyed.output = `{"undestroyed":{"type":"cq","errno":"EBUSY","attempts":5}}` + "\n" + undestroyed.output
 	crash := scriptHang()
-	crash.takes, crash.exit = time.Second, exit{signal: 11}
+	crash.takes, crash.exit = time.Second, child.Exit{Signal: 11}
 	for name, tc := range map[string]struct {
 		child script
 		want  time.Duration

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"rdma_exporter/internal/child"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
 // maxClasses limits the kinds of failure that a changeLogger remembers. Several are kept, so
@@ -101,7 +103,7 @@ func (l *changeLogger) probed(run *state.Run, stderr string) {
 	l.probedOnce = true
 	switch {
 	case run.Reduced != nil && !l.reduced:
-		l.log.Info("Device left alone", "reason", run.Reduced.Reason, "detail", oneLine(run.Reduced.Detail, maxError))
+		l.log.Info("Device left alone", "reason", run.Reduced.Reason, "detail", text.OneLine(run.Reduced.Detail, maxError))
 	case run.Reduced == nil && l.reduced:
 		l.log.Info("Device is probed in full again")
 	}
@@ -124,7 +126,7 @@ func (l *changeLogger) note(run *state.Run) {
 				p.Name, c.Subject.Kind(), c.Subject.Profile, c.Attribute, c.Used, c.Configured, c.Limit))
 		}
 	}
-	skipped, clamped := oneLine(strings.Join(skips, "; "), maxTail), oneLine(strings.Join(clamps, "; "), maxTail)
+	skipped, clamped := text.OneLine(strings.Join(skips, "; "), child.MaxTail), text.OneLine(strings.Join(clamps, "; "), child.MaxTail)
 	notes := skipped + clamped
 	switch notes {
 	case l.notes:
@@ -190,14 +192,14 @@ func (l *changeLogger) verdict(v, before state.Contract) {
 	if before.Verdict != "" {
 		attrs = append(attrs, "before", before.Verdict)
 	}
-	observed := oneLine(v.Observed, maxError)
+	observed := text.OneLine(v.Observed, maxError)
 	switch {
 	case v.Verdict == state.VerdictViolated && v.Known:
 		l.log.Info("Device violates a contract, as its driver is known to", append(attrs,
-			"fact", oneLine(v.Fact, maxError), "read_in", oneLine(v.Source, maxError), "observed", observed)...)
+			"fact", text.OneLine(v.Fact, maxError), "read_in", text.OneLine(v.Source, maxError), "observed", observed)...)
 	case v.Verdict == state.VerdictViolated:
 		l.log.Warn("Device violates a contract", append(attrs, "severity", v.Severity,
-			"asked", oneLine(v.Asked, maxError), "expected", oneLine(v.Expected, maxError), "observed", observed)...)
+			"asked", text.OneLine(v.Asked, maxError), "expected", text.OneLine(v.Expected, maxError), "observed", observed)...)
 	case len(l.verdicts) == 0:
 	case v.Verdict == state.VerdictSkipped:
 		l.log.Info("A contract of the device cannot be checked", append(attrs, "reason", v.Reason, "observed", observed)...)

@@ -3,21 +3,19 @@ package supervisor
 import (
 	"bytes"
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
-	"runtime/pprof"
 	"strconv"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"rdma_exporter/internal/child"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
+	"rdma_exporter/test/running"
 )
 
 // envPIDs makes the test binary a supervisor whose children hang. It is the folder in which
@@ -31,39 +29,14 @@ func TestMain(m *testing.M) {
 	if pids := os.Getenv(envPIDs); pids != "" {
 		os.Exit(supervise(pids))
 	}
-	before := runtime.NumGoroutine()
-	code := m.Run()
-	// What fuzzes has goroutines of its own.
-	if code == 0 && flag.Lookup("test.fuzz").Value.String() == "" {
-		code = leaks(before)
-	}
-	os.Exit(code)
-}
-
-// leaks looks for goroutines and children that the tests left behind.
-func leaks(before int) int {
-	deadline := time.Now().Add(patience)
-	for runtime.NumGoroutine() > before {
-		if time.Now().After(deadline) {
-			fmt.Fprintf(os.Stderr, "goroutines leaked: %d before, %d after\n", before, runtime.NumGoroutine())
-			_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
-			return 1
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
-	if !errors.Is(err, unix.ECHILD) {
-		fmt.Fprintf(os.Stderr, "a child was left behind: %v\n", err)
-		return 1
-	}
-	return 0
+	os.Exit(running.WithoutLeaks(m))
 }
 
 // supervise runs a supervisor whose children hang.
 func supervise(pids string) int {
 	cfg := testConfig()
 	cfg.Discover = func() ([]string, error) { return []string{"a", "b", "c"}, nil }
-	cfg.Command = func(state.Kind, string, wire.Request) Command { return shell("exec sleep 1000", pids) }
+	cfg.Command = func(state.Kind, string, wire.Request) child.Command { return shell("exec sleep 1000", pids) }
 	cfg.Concurrency, cfg.Timeout = 3, time.Hour
 	s, err := New(cfg)
 	if err == nil {
@@ -75,8 +48,8 @@ func supervise(pids string) int {
 
 // shell is a child that runs a script after it has left its id in a folder, which is $0. Its
 // input is larger than a pipe, and it need not read it.
-func shell(script, pids string) Command {
-	return Command{Path: "/bin/sh", Args: []string{"-c", `: >"$0/$$"; ` + script, pids}, Stdin: make([]byte, 1<<20)}
+func shell(script, pids string) child.Command {
+	return child.Command{Path: "/bin/sh", Args: []string{"-c", `: >"$0/$$"; ` + script, pids}, Stdin: make([]byte, 1<<20)}
 }
 
 // testConfig is a configuration without devices, observers and surprises.

@@ -93,7 +93,7 @@ func (s *Supervisor) close(limited bool) {
 		s.discoveryError = "the devices were not listed in time"
 	}
 	maps.DeleteFunc(s.leftovers, func(_ leftoverKey, l *leftover) bool {
-		return within(0, l.process.done()) // It was only slow to exit.
+		return within(0, l.process.Done()) // It was only slow to exit.
 	})
 	for _, w := range s.workers {
 		if kinds := w.missing(); limited && len(kinds) > 0 && s.startError == "" {

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"rdma_exporter/internal/child"
 	"rdma_exporter/internal/state"
 )
 
@@ -262,12 +263,12 @@ func TestOnceWithin(t *testing.T) {
 
 // deaf is a child that never ends, whose kill does not return.
 type deaf struct {
-	process
+	child.Process
 	hung <-chan struct{}
 }
 
-func (d deaf) done() <-chan struct{} { return d.hung }
-func (d deaf) kill()                 { <-d.hung }
+func (d deaf) Done() <-chan struct{} { return d.hung }
+func (d deaf) Kill()                 { <-d.hung }
 
 // blocked is an observer that does not return for contract runs.
 type blocked struct {
@@ -309,12 +310,12 @@ func TestOnceWithinWhateverHangs(t *testing.T) {
 			b.cfg.Observers = []Observer{blocked{newRecorder(), hung}}
 		}, false, all[1:]},
 		{"the start of a child", func(b *bench, hung <-chan struct{}) {
-			b.launch = func(_ Command, out io.WriteCloser) process { return unstarted{out: out, ended: hung} }
+			b.launch = func(_ child.Command, out io.WriteCloser) child.Process { return unstarted{out: out, ended: hung} }
 		}, false, all[2:]},
 		{"a kill", func(b *bench, hung <-chan struct{}) {
-			b.launch = func(c Command, out io.WriteCloser) process {
+			b.launch = func(c child.Command, out io.WriteCloser) child.Process {
 				p := b.kids.launch(c, out)
-				go func() { <-hung; p.kill() }()
+				go func() { <-hung; p.Kill() }()
 				return deaf{p, hung}
 			}
 		}, false, all},

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
@@ -12,7 +13,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"rdma_exporter/internal/child"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
 // ErrStarted is returned by a second call of [Supervisor.Run] or [Supervisor.RunOnce].
@@ -24,8 +27,9 @@ var errVanished = errors.New("the device has vanished")
 // Supervisor schedules the runs on the devices of the host. Create it with New. Its methods
 // are safe for concurrent use.
 type Supervisor struct {
-	cfg    Config
-	launch launcher
+	cfg Config
+	// launch is child.Start. Tests replace it to have children that cannot be killed.
+	launch func(c child.Command, out io.WriteCloser) child.Process
 	random func() float64
 	// runs limits probe and contract runs, and inventories the rest of a device's runs, so that
 	// neither delays the other.
@@ -76,7 +80,7 @@ type Supervisor struct {
 // leftover is a child that was killed and has not exited. The key is the kind of its run and
 // a device that waits for it.
 type leftover struct {
-	process process
+	process child.Process
 	stuck   *state.Stuck
 	// exited is closed when the child has exited and is no longer in the snapshot.
 	exited chan struct{}
@@ -96,7 +100,7 @@ func New(cfg Config) (*Supervisor, error) {
 	}
 	s := &Supervisor{
 		cfg:         cfg,
-		launch:      launch,
+		launch:      child.Start,
 		random:      rand.Float64,
 		linkChanged: make(chan struct{}, 1),
 		leftovers:   make(map[leftoverKey]*leftover),
@@ -176,11 +180,11 @@ func (s *Supervisor) discover() {
 	}
 	defer s.publish()
 	if err != nil {
-		text := oneLine(err.Error(), maxError)
-		if text != s.discoveryError {
-			log.Warn("Cannot list the devices; the known ones are kept", "error", text)
+		why := text.OneLine(err.Error(), maxError)
+		if why != s.discoveryError {
+			log.Warn("Cannot list the devices; the known ones are kept", "error", why)
 		}
-		s.discoveryError = text
+		s.discoveryError = why
 		return
 	}
 	if s.discoveryError != "" {
@@ -265,7 +269,7 @@ func (s *Supervisor) remove(w *worker) {
 // leave records a stuck child until it exits or the supervisor ends. The devices get no
 // further run of the kind until then.
 func (s *Supervisor) leave(kind state.Kind, devices []string, res result, log *slog.Logger) *leftover {
-	stuck := &state.Stuck{PID: res.left.pid(), Verb: res.verb, Since: res.killed}
+	stuck := &state.Stuck{PID: res.left.PID(), Verb: res.verb, Since: res.killed}
 	left := &leftover{res.left, stuck, make(chan struct{})}
 	log.Warn("A killed child does not end; its work on the device waits until it does", "pid", stuck.PID, "verb", stuck.Verb)
 	change := func(f func(leftoverKey)) {
@@ -279,7 +283,7 @@ func (s *Supervisor) leave(kind state.Kind, devices []string, res result, log *s
 	change(func(k leftoverKey) { s.leftovers[k] = left })
 	s.running.Go(func() {
 		select {
-		case <-res.left.done():
+		case <-res.left.Done():
 		case <-s.over:
 			return
 		}

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"rdma_exporter/internal/child"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
 )
@@ -61,7 +62,7 @@ func benchOf(t *testing.T, c children, change func(*Config), devices ...string) 
 	}
 	cfg := testConfig()
 	cfg.Discover = b.discover
-	cfg.Command = func(kind state.Kind, device string, r wire.Request) Command {
+	cfg.Command = func(kind state.Kind, device string, r wire.Request) child.Command {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.requests[kind] = append(b.requests[kind], r)
@@ -274,7 +275,7 @@ func TestNoChildStarts(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		b := newBench(t, always(scriptOK(0)), nil, "a", "b")
 		var works atomic.Bool
-		b.launch = func(c Command, out io.WriteCloser) process {
+		b.launch = func(c child.Command, out io.WriteCloser) child.Process {
 			if !works.Load() {
 				return notStarted(out, "too many open files")
 			}
@@ -331,7 +332,7 @@ func TestChildDoesNotStart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		b := newBench(t, always(scriptOK(time.Second)), nil, "a")
 		launch, release := b.launch, make(chan struct{})
-		b.launch = func(c Command, out io.WriteCloser) process {
+		b.launch = func(c child.Command, out io.WriteCloser) child.Process {
 			b.launch = launch
 			return unstarted{out: out, ended: release}
 		}

@@ -74,6 +74,21 @@ func Truncate(s string, n int) string {
 	return s
 }
 
+// OneLine returns s cut down to n bytes, at the border of a character. A space is in place of each
+// character that does not print.
+func OneLine(s string, n int) string {
+	s = strings.TrimSpace(strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, Valid(s)))
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n-len(ellipsis)], "") + ellipsis
+}
+
 // Quoted returns a clean word, in quotes if a shell needs them.
 func Quoted(s string) string {
 	// A backtick would end the command in the text around it.

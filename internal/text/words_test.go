@@ -119,6 +119,11 @@ func TestCut(t *testing.T) {
 	}.check(t, func(s string) string { return text.Truncate(s, 8) })
 }
 
+func TestOneLine(t *testing.T) {
+	cases[string]{"": "", "\n a\tb\x00\n": "a b", "12345678": "12345678", "123456789": "12345…", "1234é6789": "1234…", "\xff": "\ufffd"}.
+		check(t, func(s string) string { return text.OneLine(s, 8) })
+}
+
 func TestJoin(t *testing.T) {
 	all := []string{"a", "b", "c", "d"}
 	cases[int]{4: "a; b; c; d", 9: "a; b; c; d", 3: "a; b; c; and 1 more", 1: "a; and 3 more"}.

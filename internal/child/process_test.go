@@ -1,18 +1,26 @@
-package supervisor
+package child
 
 import (
 	"io"
+	"os"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rdma_exporter/test/running"
 )
 
+func TestMain(m *testing.M) { os.Exit(running.WithoutLeaks(m)) }
+
 // started starts a program and returns it, and all that it writes once it has ended.
-func started(t *testing.T, c Command) (p process, output func() string) {
+func started(t *testing.T, c Command) (p Process, output func() string) {
 	t.Helper()
 	r, w := io.Pipe()
-	p = launch(c, w)
+	p = Start(c, w)
 	read := make(chan string, 1)
 	go func() {
 		b, err := io.ReadAll(r)
@@ -22,7 +30,7 @@ func started(t *testing.T, c Command) (p process, output func() string) {
 		read <- string(b)
 	}()
 	return p, func() string {
-		<-p.done()
+		<-p.Done()
 		return <-read
 	}
 }
@@ -32,9 +40,24 @@ func TestLargeInput(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("0123456789abcdef", 1<<16)
 	p, output := started(t, Command{Path: "/bin/cat", Stdin: []byte(text)})
-	if got := output(); got != text || !p.exit().ok() {
-		t.Errorf("the child was told %d bytes of %d, and ended with %v", len(got), len(text), p.exit())
+	if got := output(); got != text || !p.Exit().Ok() {
+		t.Errorf("the child was told %d bytes of %d, and ended with %v", len(got), len(text), p.Exit())
 	}
+}
+
+// TestStdinFile verifies that a child reads a file of the caller, who closes it.
+func TestStdinFile(t *testing.T) {
+	t.Parallel()
+	r, w, err := os.Pipe()
+	running.Check(t, err)
+	p, output := started(t, Command{Path: "/bin/cat", Stdin: []byte("unread"), StdinFile: r})
+	_, err = w.WriteString("asked")
+	running.Check(t, err)
+	running.Check(t, w.Close())
+	if got := output(); got != "asked" || !p.Exit().Ok() {
+		t.Errorf("read %q, ended with %v", got, p.Exit())
+	}
+	running.Check(t, r.Close())
 }
 
 // stalledWriter takes what it is given only once it is released.
@@ -57,10 +80,10 @@ func TestSlowReader(t *testing.T) {
 	const size = 60_000 // It fits into a pipe, and not into one read.
 	w := &stalledWriter{released: make(chan struct{})}
 	time.AfterFunc(stderrGrace+time.Second, func() { close(w.released) })
-	p := launch(Command{Path: "/bin/sh", Args: []string{"-c", "head -c 60000 /dev/zero"}}, w)
-	<-p.done()
-	if n := w.written.Load(); n != size || !p.exit().ok() {
-		t.Errorf("read %d bytes of %d, ended with %v", n, size, p.exit())
+	p := Start(Command{Path: "/bin/sh", Args: []string{"-c", "head -c 60000 /dev/zero"}}, w)
+	<-p.Done()
+	if n := w.written.Load(); n != size || !p.Exit().Ok() {
+		t.Errorf("read %d bytes of %d, ended with %v", n, size, p.Exit())
 	}
 }
 
@@ -75,13 +98,17 @@ func TestPipesHeld(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pids := t.TempDir()
-			t.Cleanup(func() { killAll(pidsIn(t, pids)) })
+			t.Cleanup(func() {
+				for _, f := range running.Must(os.ReadDir(pids))(t) {
+					running.Check(t, unix.Kill(running.Must(strconv.Atoi(f.Name()))(t), unix.SIGKILL))
+				}
+			})
 			script := `setsid sh -c ': >"$0/$$"; ` + holder + `' "$0" & until [ "$(ls "$0")" ]; do :; done; echo report; echo why >&2`
 			p, output := started(t, Command{Path: "/bin/sh", Args: []string{"-c", script, pids}})
-			if got := output(); !strings.Contains(got, "report\n") || !p.exit().ok() {
-				t.Errorf("read %.99q, ended with %v", got, p.exit())
+			if got := output(); !strings.Contains(got, "report\n") || !p.Exit().Ok() {
+				t.Errorf("read %.99q, ended with %v", got, p.Exit())
 			}
-			if got := p.stderr().tail; name == "silent" && got != "why\n" {
+			if got := p.Stderr().Tail; name == "silent" && got != "why\n" {
 				t.Errorf("read %q of its standard error", got)
 			}
 		})

@@ -1,4 +1,5 @@
-package supervisor
+// Package child runs a program in a process of its own, which ends with this process at the latest.
+package child
 
 import (
 	"bytes"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -25,8 +27,6 @@ const (
 	// many bytes are read from it: more than a pipe holds, so the child has not written them.
 	drainStep  = 10 * time.Millisecond
 	maxDrained = 2 << 20
-	// pipeGrace is added to the grace for a kill, since a child is done when its pipes are.
-	pipeGrace = 500 * time.Millisecond
 )
 
 // Command describes how to start a child.
@@ -39,67 +39,58 @@ type Command struct {
 	Args []string
 	// Env is the environment, as in [os.Environ]. Nil means that of this process.
 	Env []string
-	// Stdin is the child's standard input.
+	// Stdin is the child's standard input, unless StdinFile is not nil.
 	Stdin []byte
+	// StdinFile is the child's standard input in place of Stdin. The caller keeps
+	// it, and closes it once Process.PID is not zero or Process.Done is closed.
+	StdinFile *os.File
 }
 
-// A process is a child that was started. All methods are safe for concurrent
-// use.
-type process interface {
-	// pid returns zero until the child runs its program.
-	pid() int
-	// kill sends SIGKILL to the child's process group, at once or when it starts. It does
+// A Process is a child that was started. All methods are safe for concurrent use.
+type Process interface {
+	// PID returns zero until the child runs its program.
+	PID() int
+	// Kill sends SIGKILL to the child's process group, at once or when it starts. It does
 	// nothing once the child has ended, and does not wait for it to end.
-	kill()
-	// done is closed when the child has ended, nothing of it is left, and its output
+	Kill()
+	// Done is closed when the child has ended, nothing of it is left, and its output
 	// is written and closed.
-	done() <-chan struct{}
-	// exit returns how the child ended, once done is closed.
-	exit() exit
-	// stderr returns what the child wrote to its standard error until now.
-	stderr() stderr
+	Done() <-chan struct{}
+	// Exit returns how the child ended, once Done is closed.
+	Exit() Exit
+	// Stderr returns what the child wrote to its standard error until now.
+	Stderr() Stderr
 }
 
-// A launcher starts a child and writes its standard output to out, which it closes when the
-// child has ended. It does not wait until the program is loaded. Tests replace it to have
-// children that cannot be killed.
-type launcher func(c Command, out io.WriteCloser) process
-
-// exit is how a process ended and what it used.
-type exit struct {
-	// err is why the child could not be started. Nil if it was.
-	err error
-	// status is the exit status, if signal is zero.
-	status int
-	// signal is the signal that ended the process. Zero means none.
-	signal syscall.Signal
-	// cpu is user and system time.
-	cpu time.Duration
+// Exit is how a process ended and what it used.
+type Exit struct {
+	// Err is why the child could not be started. Nil if it was.
+	Err error
+	// Status is the exit status, if Signal is zero.
+	Status int
+	// Signal is the signal that ended the process. Zero means none.
+	Signal syscall.Signal
+	// CPU is user and system time.
+	CPU time.Duration
 }
 
-// ok reports whether the process ended by itself, with status 0.
-func (e exit) ok() bool { return e.signal == 0 && e.status == 0 }
+// Ok reports whether the process ended by itself, with status 0.
+func (e Exit) Ok() bool { return e.Signal == 0 && e.Status == 0 }
 
-// fault reports whether the process ended by its own fault: a signal that comes of
+// Fault reports whether the process ended by its own fault. That is a signal that comes of
 // what a program does, or the status with which Go's runtime ends after one.
-func (e exit) fault() bool {
+func (e Exit) Fault() bool {
 	const crashed = 2
-	switch e.signal {
-	case 0:
-		return e.status == crashed
-	case syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGABRT, syscall.SIGILL, syscall.SIGFPE, syscall.SIGTRAP:
-		return true
-	default:
-		return false
-	}
+	own := []syscall.Signal{syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGABRT, syscall.SIGILL, syscall.SIGFPE, syscall.SIGTRAP}
+	return e.Signal == 0 && e.Status == crashed || slices.Contains(own, e.Signal)
 }
 
 // String says how the process ended, such as "exit status 3".
-func (e exit) String() string {
-	if e.signal == 0 {
-		return fmt.Sprintf("exit status %d", e.status)
+func (e Exit) String() string {
+	if e.Signal == 0 {
+		return fmt.Sprintf("exit status %d", e.Status)
 	}
-	return "killed by " + cmp.Or(unix.SignalName(e.signal), e.signal.String())
+	return "killed by " + cmp.Or(unix.SignalName(e.Signal), e.Signal.String())
 }
 
 // execProcess is a process of the operating system.
@@ -108,7 +99,7 @@ type execProcess struct {
 	tail  tail
 	ended chan struct{}
 	// state is set before ended is closed.
-	state exit
+	state Exit
 
 	mu sync.Mutex
 	// started and killed are true if it was. reapable is true once the child has ended. From
@@ -116,8 +107,9 @@ type execProcess struct {
 	started, killed, reapable bool
 }
 
-// launch starts a process of the operating system.
-func launch(c Command, out io.WriteCloser) process {
+// Start starts a child and writes its standard output to out, which it closes when the child has
+// ended. It does not wait until the program is loaded.
+func Start(c Command, out io.WriteCloser) Process {
 	p := &execProcess{ended: make(chan struct{})}
 	p.cmd = &exec.Cmd{
 		Path:      c.Path,
@@ -133,6 +125,9 @@ func launch(c Command, out io.WriteCloser) process {
 			// drops this for a program that is set-user-ID or has file capabilities.
 			Pdeathsig: syscall.SIGKILL,
 		},
+	}
+	if c.StdinFile != nil {
+		p.cmd.Stdin = c.StdinFile
 	}
 	go p.keep(out)
 	return p
@@ -151,7 +146,7 @@ func (p *execProcess) keep(out io.WriteCloser) {
 
 	pipe, err := p.start()
 	if err != nil {
-		p.state = exit{err: fmt.Errorf("start the child: %w", err)}
+		p.state = Exit{Err: fmt.Errorf("start the child: %w", err)}
 		return
 	}
 	copied := make(chan struct{})
@@ -209,24 +204,20 @@ func (o *output) Read(b []byte) (int, error) {
 // drain waits until all that an ended child wrote was copied, however long a busy host takes for
 // that. It does not wait for what the child left behind, which may hold the pipe open.
 func (o *output) drain(copied <-chan struct{}) {
-	before := o.read.Load()
-	for !within(drainStep, copied) {
-		if o.pending() == 0 || o.read.Load()-before > maxDrained {
-			_ = o.file.Close()
-			<-copied
-			return
+	for most := o.read.Load() + maxDrained; o.pending() > 0 && o.read.Load() <= most; {
+		select {
+		case <-copied:
+		case <-time.After(drainStep):
 		}
 	}
+	_ = o.file.Close()
+	<-copied
 }
 
-// pending returns how many bytes can be read from the pipe now.
+// pending returns how many bytes can be read from the pipe now. It is zero once the pipe is closed.
 func (o *output) pending() (n int) {
-	raw, err := o.file.SyscallConn()
-	if err == nil {
-		err = raw.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
-	}
-	if err != nil {
-		return 0 // It is closed.
+	if raw, err := o.file.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
 	}
 	return n
 }
@@ -239,15 +230,15 @@ func awaitEnd(pid int) {
 	}
 }
 
-func exitOf(s *os.ProcessState) exit {
+func exitOf(s *os.ProcessState) Exit {
 	if s == nil {
-		return exit{status: -1}
+		return Exit{Status: -1}
 	}
-	e := exit{cpu: s.UserTime() + s.SystemTime()}
+	e := Exit{CPU: s.UserTime() + s.SystemTime()}
 	if ws, ok := s.Sys().(syscall.WaitStatus); ok && ws.Signal() > 0 {
-		e.signal = ws.Signal()
+		e.Signal = ws.Signal()
 	} else {
-		e.status = s.ExitCode()
+		e.Status = s.ExitCode()
 	}
 	return e
 }
@@ -259,7 +250,7 @@ func (p *execProcess) killGroup() {
 	_ = unix.Kill(p.cmd.Process.Pid, unix.SIGKILL)
 }
 
-func (p *execProcess) kill() {
+func (p *execProcess) Kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.killed = true
@@ -268,7 +259,7 @@ func (p *execProcess) kill() {
 	}
 }
 
-func (p *execProcess) pid() int {
+func (p *execProcess) PID() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.started {
@@ -277,6 +268,6 @@ func (p *execProcess) pid() int {
 	return p.cmd.Process.Pid
 }
 
-func (p *execProcess) done() <-chan struct{} { return p.ended }
-func (p *execProcess) exit() exit            { return p.state }
-func (p *execProcess) stderr() stderr        { return p.tail.get() }
+func (p *execProcess) Done() <-chan struct{} { return p.ended }
+func (p *execProcess) Exit() Exit            { return p.state }
+func (p *execProcess) Stderr() Stderr        { return p.tail.get() }
