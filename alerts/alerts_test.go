@@ -214,7 +214,7 @@ func TestRecordingRules(t *testing.T) {
 
 func TestAlerts(t *testing.T) {
 	name := regexp.MustCompile(`^RDMA([A-Z]+[a-z]+)+$`)
-	dashboard := regexp.MustCompile(`^d/(rdma-fleet|rdma-device|rdma-resources)\?var-cluster=\{\{ \$labels\.cluster \| urlquery \}\}` +
+	dashboard := regexp.MustCompile(`^d/(rdma-fleet|rdma-device|rdma-resources|rdma-paths)\?var-cluster=\{\{ \$labels\.cluster \| urlquery \}\}` +
 		`&var-job=\{\{ \$labels\.job \| urlquery \}\}(&var-instance=\{\{ \$labels\.instance \| urlquery \}\})?$`)
 	seen := make(map[string]bool)
 	if n := len(rules(t, alertsFile)); n > maxAlerts {

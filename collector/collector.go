@@ -28,6 +28,9 @@ type Options struct {
 	// Exporter returns the exporter's own state, under the same terms as Host. If nil, it
 	// is not exposed.
 	Exporter func() Exporter
+	// Sessions returns how many sessions peers requested, by the result, under the same terms
+	// as Host. If nil, they are not exposed.
+	Sessions func() map[string]uint64
 }
 
 // Collector holds the counters and histograms of the observed runs, and reads gauges from
@@ -166,6 +169,11 @@ func (c *Collector) builders(host *health.Host) []*builder {
 	if c.options.Exporter != nil {
 		addSelf(b, c.options.Exporter())
 	}
+	if c.options.Sessions != nil {
+		for result, n := range c.options.Sessions() {
+			b.counter("rdma_path_sessions_total", n, result)
+		}
+	}
 	if host.Snapshot == nil {
 		return all
 	}
@@ -236,10 +244,11 @@ func (c *Collector) device(provider string, s *state.DeviceState, judged *health
 	if s.Hardware != nil {
 		addHardware(b, s)
 	}
-	hidden := 0
+	hidden, packets := 0, map[state.PathPair]pathPackets(nil)
 	if h, ok := c.histories[s.Name]; ok {
-		hidden = h.hidden()
+		hidden, packets = h.hidden(), h.packets(s.Paths)
 	}
+	addPaths(b, s.Name, s.Paths, packets)
 	b.left++ // The number of dropped series must fit.
 	b.gauge("rdma_exporter_dropped_series", float64(b.dropped+hidden), s.Name)
 	return b

@@ -40,6 +40,9 @@ func (s scene) collector() *collector.Collector {
 	if s.self != nil {
 		o.Exporter = func() collector.Exporter { return *s.self }
 	}
+	if s.sessions != nil {
+		o.Sessions = func() map[string]uint64 { return s.sessions }
+	}
 	c := collector.New(o)
 	for _, r := range s.runs {
 		c.Observe(r)
@@ -107,6 +110,8 @@ type scene struct {
 	found map[string][]health.Finding
 	// self is what the exporter knows of itself. Nil means nothing.
 	self *collector.Exporter
+	// sessions are those that peers requested. Nil means none.
+	sessions map[string]uint64
 	// accept is what is accepted.
 	accept []health.Accept
 	// on are the collectors that are on: all, unless the scene has others.
@@ -258,6 +263,7 @@ func scenes() map[string]scene {
 		"trouble":   sceneOf("libibverbs", troubled("mlx5_0"), counted).finding(troubles()...),
 		"summary":   sceneOf("libibverbs", summary, counted),
 		"contained": sceneOf("libibverbs", contained).finding(),
+		"paths":     paths(),
 		"gone":      sceneOf("libibverbs", state.DeviceState{Name: "rxe0", Info: info(), Last: timedOut}),
 		"hostile":   hostile(),
 	}

@@ -44,13 +44,14 @@ type history struct {
 	names map[string]map[string]bool
 	// percentiles are the latest 99th percentiles of completion vectors.
 	percentiles map[int]time.Duration
+	pairs       map[state.PathPair]*pathPackets
 }
 
 func newHistory(t *table, device string) *history {
 	h := &history{
 		table: t, device: device,
 		vectors: make(map[string]prometheus.Collector), names: make(map[string]map[string]bool),
-		percentiles: make(map[int]time.Duration),
+		percentiles: make(map[int]time.Duration), pairs: make(map[state.PathPair]*pathPackets),
 	}
 	// A series that appears with its first event hides that event from rate(). Most
 	// devices never fail, so the other outcomes appear only when they occur. Gauges and
@@ -81,6 +82,9 @@ func (h *history) observe(run *state.Run) {
 		return
 	case state.KindHardware:
 		h.observeRun("rdma_hardware_runs_total", run)
+		return
+	case state.KindAsk:
+		h.observePath(run.Path)
 		return
 	default:
 		return

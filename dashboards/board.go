@@ -12,6 +12,7 @@ const (
 	fleetUID     = "rdma-fleet"
 	deviceUID    = "rdma-device"
 	resourcesUID = "rdma-resources"
+	pathsUID     = "rdma-paths"
 )
 
 const gridWidth = 24

@@ -105,7 +105,7 @@ func (c *checker) head() {
 		{"description", d.Description == ""},
 		{"tags", len(d.Tags) == 0},
 		{"refresh", d.Refresh == ""},
-		{"annotations", len(d.Annotations.List) < 2 && d.UID != "rdma-fleet"},
+		{"annotations", len(d.Annotations.List) < 2 && d.UID != "rdma-fleet" && d.UID != "rdma-paths"},
 	} {
 		if missing.is {
 			c.problem("no %s", missing.what)
@@ -410,7 +410,16 @@ func (c *checker) columns(p *panel) []string {
 func (c *checker) table(p *panel, problem func(string, ...any)) {
 	names := c.columns(p)
 	var titles []string
-	order := p.Transformations[len(p.Transformations)-1].Options
+	last := p.Transformations[len(p.Transformations)-1]
+	if last.ID == "groupingToMatrix" {
+		for _, field := range []string{last.Options.RowField, last.Options.ColumnField, last.Options.ValueField} {
+			if !slices.Contains(names, field) {
+				problem("nothing has the field %s of the matrix", field)
+			}
+		}
+		return
+	}
+	order := last.Options
 	if len(order.IndexByName) == 0 {
 		problem("is not put in order at last")
 	}

@@ -1,5 +1,5 @@
-// Package dashboards declares the Grafana dashboards of the exporter: the fleet, one device, and the resources of one
-// host. The JSON files next to it are generated from it by go test ./dashboards -update; users import them.
+// Package dashboards declares the Grafana dashboards of the exporter: the fleet, one device, the resources of one
+// host, and paths between hosts. The JSON files next to it are generated from it by go test ./dashboards -update; users import them.
 package dashboards
 
 import (
@@ -17,7 +17,7 @@ type grafanaBoard = dashboard.Dashboard //nolint:staticcheck // Deprecated in fa
 // All returns the dashboards as Grafana imports them, by uid.
 func All() (map[string][]byte, error) {
 	files := make(map[string][]byte)
-	for _, d := range []grafanaBoard{fleet(), device(), resources()} {
+	for _, d := range []grafanaBoard{fleet(), device(), resources(), paths()} {
 		text, err := json.Marshal(d)
 		var plain any // The types of the SDK escape < and >, which makes expressions unreadable.
 		if err == nil {

@@ -1,6 +1,7 @@
 package dashboards
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/grafana/grafana-foundation-sdk/go/common"
@@ -100,18 +101,22 @@ func links(from string) []dashboard.DashboardLink {
 		head("Fleet", "Which nodes and devices stand out", fleetUID, "?${datasource:queryparam}&${cluster:queryparam}&${job:queryparam}"),
 		head("Device", "Devices of a node in detail", deviceUID, "?${datasource:queryparam}&${cluster:queryparam}"),
 		head("Resources", "Who holds what on the devices of a host", resourcesUID, ""),
+		head("Paths", "Which nodes reach each other", pathsUID, "?${datasource:queryparam}&${cluster:queryparam}&${job:queryparam}"),
 	}
+	own := 3
 	switch from {
-	case fleetUID:
+	case fleetUID, pathsUID:
 		*all[2].Url += "?${datasource:queryparam}&${cluster:queryparam}"
-		return all[1:]
+		if from == fleetUID {
+			own = 0
+		}
 	case deviceUID:
-		all[2].IncludeVars = true
-		return []dashboard.DashboardLink{all[0], all[2]}
+		all[2].IncludeVars, own = true, 1
 	default:
 		*all[1].Url += "&${job:queryparam}&${instance:queryparam}"
-		return all[:2]
+		own = 2
 	}
+	return slices.Delete(all, own, own+1)
 }
 
 func head(title, tooltip, uid, query string) dashboard.DashboardLink {
@@ -162,7 +167,7 @@ func whose() []column {
 	}
 }
 
-// annotations returns the marks on the time axes of a dashboard. That of the fleet has none: they would be too many, and
+// annotations returns the marks on the time axes of a dashboard. Those of many nodes have none: they would be too many, and
 // take too long. A state without an earlier value, such as the first one after a start, is not marked as a change.
 func annotations(s scope, uid string) dashboard.AnnotationContainer {
 	mark := func(name, colour, expr, text string) dashboard.AnnotationQuery {
@@ -217,7 +222,7 @@ func annotations(s scope, uid string) dashboard.AnnotationContainer {
 			"{{device}} on {{instance}}"),
 		restarted,
 	}
-	if uid == fleetUID {
+	if uid == fleetUID || uid == pathsUID {
 		all = all[:1]
 	}
 	return dashboard.AnnotationContainer{List: all}

@@ -48,8 +48,9 @@ type (
 		Transformations          []struct {
 			ID      string
 			Options struct {
-				IndexByName  map[string]int
-				RenameByName map[string]string
+				IndexByName                       map[string]int
+				RenameByName                      map[string]string
+				RowField, ColumnField, ValueField string
 			}
 		}
 		FieldConfig struct {
@@ -94,12 +95,12 @@ func (v variable) query() string {
 	return q
 }
 
-// declared returns the dashboards: fleet, device, resources.
+// declared returns the dashboards: fleet, device, resources, paths.
 func declared(t *testing.T) []board {
 	t.Helper()
 	files := running.Must(dashboards.All())(t)
-	all := make([]board, 3)
-	for i, uid := range []string{"rdma-fleet", "rdma-device", "rdma-resources"} {
+	all := make([]board, 4)
+	for i, uid := range []string{"rdma-fleet", "rdma-device", "rdma-resources", "rdma-paths"} {
 		if err := json.Unmarshal(files[uid], &all[i]); err != nil {
 			t.Fatalf("%s: %v", uid, err)
 		}

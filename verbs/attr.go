@@ -181,7 +181,9 @@ type AHAttr struct {
 	// DLID is the destination on InfiniBand.
 	DLID uint16
 	// Global adds a global route header, which RoCE always needs.
-	Global    bool
+	Global bool
+	// FlowLabel is 20 bits of that header. Some drivers derive the UDP source port from it.
+	FlowLabel uint32
 	DGID      GID
 	SGIDIndex int
 	HopLimit  uint8

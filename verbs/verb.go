@@ -79,6 +79,8 @@ type Tracer interface {
 // Call is one finished call of a verb.
 type Call struct {
 	Verb Verb
+	// Began is when the C function was entered, on the clock of Duration; zero if it was not.
+	Began time.Duration
 	// Duration is the time inside the C function, by CLOCK_MONOTONIC read next
 	// to the call.
 	Duration time.Duration

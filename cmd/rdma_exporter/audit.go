@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"os"
 	"slices"
@@ -140,6 +141,11 @@ func audited(ctx context.Context, o *options, began time.Time, std stdio) (statu
 	}
 	if config.Within > 0 {
 		config.Within = max(config.Within-time.Since(began), supervisor.MinWithin)
+	}
+	if !o.quick {
+		if _, err := o.path.schedule(ctx, &config, slog.New(slog.DiscardHandler)); err != nil {
+			return exitNoAudit, err
+		}
 	}
 	var past health.History
 	if o.stateDir != "" {

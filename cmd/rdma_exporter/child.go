@@ -41,6 +41,8 @@ type settings struct {
 	Audit bool `json:"audit,omitempty"`
 	// Quick is true in a quick audit.
 	Quick bool `json:"quick,omitempty"`
+	// Peers is how to ask peers.
+	Peers peerSettings `json:"peers"`
 }
 
 // runChild is the commands probe, contract, inventory and hardware. Each writes a report to
@@ -65,6 +67,8 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 		return takeInventory(ctx, o, std)
 	case commandHardware:
 		return readHardware(ctx, o, std)
+	case commandAsk, commandAnswer:
+		return runPathChild(ctx, o, std)
 	}
 	// A garbage collection would change what the probes measure. A run allocates little.
 	debug.SetGCPercent(-1)

@@ -14,6 +14,7 @@ import (
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/health/expect"
 	"rdma_exporter/internal/input"
+	"rdma_exporter/internal/path"
 	"rdma_exporter/internal/probe"
 	"rdma_exporter/internal/probe/contract"
 	"rdma_exporter/internal/text"
@@ -26,6 +27,7 @@ type fileConfig struct {
 	Accept   []health.Accept `yaml:"accept"`
 	Expect   expect.Rules    `yaml:"expect"`
 	DocsURL  string          `yaml:"docs_url"`
+	Path     path.Config     `yaml:"path"`
 }
 
 // loadConfig reads the configuration file, if there is one, and checks it.
@@ -37,8 +39,11 @@ func (o *options) loadConfig() error {
 	if err != nil {
 		return fmt.Errorf("--config.file: %w", err)
 	}
-	c := fileConfig{Probe: o.probe, Findings: o.findings}
+	c := fileConfig{Probe: o.probe, Findings: o.findings, Path: o.path.config}
 	if err := decodeConfig(b, &c); err != nil {
+		return fmt.Errorf("--config.file %s: %w", o.configFile, err)
+	}
+	if err := o.path.load(c.Path); err != nil {
 		return fmt.Errorf("--config.file %s: %w", o.configFile, err)
 	}
 	o.probe, o.findings = c.Probe, c.Findings
@@ -115,7 +120,7 @@ func decodeConfig(b []byte, c *fileConfig) error {
 	if errs := input.CheckWhole(&root, c); errs != nil {
 		return errors.Join(errs...)
 	}
-	return errors.Join(c.Probe.Validate(), c.Findings.Validate(), health.ValidateAccepts(c.Accept), c.Expect.Validate(), checkContracts(c.Accept), checkDocsURL(c.DocsURL))
+	return errors.Join(c.Probe.Validate(), c.Findings.Validate(), health.ValidateAccepts(c.Accept), c.Expect.Validate(), c.Path.Validate(), checkContracts(c.Accept), checkDocsURL(c.DocsURL))
 }
 
 // checkContracts returns an error that names each unknown contract.

@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/path"
 	"rdma_exporter/internal/probe"
 )
 
@@ -54,7 +55,7 @@ func TestDocumented(t *testing.T) {
 				var given fileConfig
 				_ = yaml.Unmarshal([]byte(m[2]), &given)
 				got, _ := yaml.Marshal(given)
-				want, _ := yaml.Marshal(fileConfig{Probe: probe.DefaultConfig(), Findings: health.Default()})
+				want, _ := yaml.Marshal(fileConfig{Probe: probe.DefaultConfig(), Findings: health.Default(), Path: path.DefaultConfig()})
 				if string(got) != string(want) {
 					t.Errorf("%s: the whole file sets\n%s, and the defaults are\n%s", page, got, want)
 				}

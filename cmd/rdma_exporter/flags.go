@@ -18,6 +18,7 @@ import (
 
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/inventory"
+	"rdma_exporter/internal/path"
 	"rdma_exporter/internal/probe"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/supervisor"
@@ -37,6 +38,9 @@ const (
 	commandContract    = "contract"
 	commandInventory   = "inventory"
 	commandHardware    = "hardware"
+	commandAsk         = "ask"
+	commandAnswer      = "answer"
+	commandPath        = "path"
 
 	providerLibibverbs = "libibverbs"
 	providerSimulated  = "simulated"
@@ -86,9 +90,10 @@ type options struct {
 
 	// judge replaces the report of an audit.
 	judge   func(*health.Host)
-	health  healthcheck
+	health  healthFlags
 	verdict verdictFlags
 	ceiling ceilingFlags
+	path    pathFlags
 }
 
 func newOptions() *options {
@@ -96,7 +101,7 @@ func newOptions() *options {
 		schedule: supervisor.DefaultConfig(), probe: probe.DefaultConfig(), inventory: inventory.DefaultConfig(), findings: health.Default(),
 		hardware: hardwareSettings{Sysfs: "/sys"},
 		web:      web.Config{MaxRequests: maxRequests},
-		provider: providerLibibverbs, log: &promslog.Config{},
+		provider: providerLibibverbs, log: &promslog.Config{}, path: pathFlags{config: path.DefaultConfig(), peers: peerSettings{Scheme: path.DefaultConfig().Scheme}},
 	}
 }
 
@@ -125,6 +130,9 @@ func parse(args []string, std stdio) (o *options, done bool, status int) {
 	switch name := commandOf(args); name {
 	case commandHealthcheck: // It has no devices.
 	case commandCeiling:
+		o.addHost(app)
+	case commandPath:
+		o.addConfigFile(app)
 		o.addHost(app)
 	default:
 		o.addFlags(app, std, auditsOnce(name))
@@ -165,7 +173,7 @@ func isChild(args []string) bool {
 	if len(args) == 1 {
 		return args[0] == commandHardware
 	}
-	return len(args) == 2 && strings.HasPrefix(args[1], deviceFlag) && slices.Contains(state.Kinds(), state.Kind(args[0]))
+	return len(args) == 2 && strings.HasPrefix(args[1], deviceFlag) && (args[0] == commandAsk || args[0] == commandAnswer || slices.Contains(state.Kinds(), state.Kind(args[0])))
 }
 
 // withCommand returns arguments that begin with a command. kingpin's own default command would hide
@@ -199,9 +207,12 @@ func (o *options) addCommands(app *kingpin.Application) {
 	o.health.add(app)
 	o.verdict.add(app)
 	o.ceiling.add(app)
+	o.addPath(app)
 	for _, c := range []struct{ name, help string }{
 		{commandProbe, "Probe one device once and write a report; the exporter's child process for runs of the probes."},
 		{commandContract, "Check the contracts of one device once and write a report; the exporter's child process for contract runs."},
+		{commandAsk, "Ask a device of a peer once and write a report; the exporter's child process for runs on paths."},
+		{commandAnswer, "Answer the peers that ask one device, for a minute; the exporter's child process for that."},
 		{commandInventory, "Inventory the objects that the kernel tracks on one device once and write a report; the exporter's child process for inventories."},
 	} {
 		app.Command(c.name, c.help).Hidden().
@@ -217,8 +228,7 @@ func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
 	if once {
 		stateDirHelp = "State directory of a running exporter, read to show since when there have been findings. Never written."
 	}
-	app.Flag("config.file", "YAML file with the sizes to probe, the thresholds of findings, and what is accepted. See docs/reference/configuration.md.").
-		PlaceHolder("FILE").StringVar(&o.configFile)
+	o.addConfigFile(app)
 	app.Flag("state.dir", stateDirHelp).Envar("STATE_DIRECTORY").PlaceHolder("DIR").StringVar(&o.stateDir)
 
 	app.Flag("maintenance.file", "File with the time until which this host is under maintenance, such as 2026-01-31T12:00:00Z, and after a space the reason. It is read every 5s; without it there is none.").
@@ -232,6 +242,7 @@ func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
 	o.addHost(app)
 	o.addRuns(app, once)
 	o.collectors.add(app)
+	o.path.add(app, once)
 	if once {
 		return
 	}
@@ -244,6 +255,11 @@ func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
 
 	promslogflag.AddFlags(app, o.log)
 	o.log.Writer = std.err
+}
+
+func (o *options) addConfigFile(app *kingpin.Application) {
+	app.Flag("config.file", "YAML file with the sizes to probe, the thresholds of findings, what is accepted, and how paths are tested. See docs/reference/configuration.md.").
+		PlaceHolder("FILE").StringVar(&o.configFile)
 }
 
 // addRuns adds the flags of intervals, time limits and extent.

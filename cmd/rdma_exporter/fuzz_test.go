@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/path"
 	"rdma_exporter/internal/probe"
 )
 
@@ -29,7 +30,7 @@ func FuzzConfigFile(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c := fileConfig{Probe: probe.DefaultConfig(), Findings: health.Default()}
+		c := fileConfig{Probe: probe.DefaultConfig(), Findings: health.Default(), Path: path.DefaultConfig()}
 		if err := decodeConfig(data, &c); err != nil {
 			if s := err.Error(); s == "" || utf8.Valid(data) && !utf8.ValidString(s) {
 				t.Errorf("the error is %q", s)

@@ -40,7 +40,7 @@ func readHardware(ctx context.Context, o *options, std stdio) error {
 		return err
 	}
 	in.Settings.giveWay(true)
-	request, budget := in.Request.Hardware, in.Settings.Hardware.Budget
+	request, budget, gpus := in.Request.Hardware, in.Settings.Hardware.Budget, new(hardware.GPUs)
 	if request == nil {
 		return errors.New("the command hardware is for the exporter itself, which passes it the devices")
 	}
@@ -57,7 +57,7 @@ func readHardware(ctx context.Context, o *options, std stdio) error {
 	for _, name := range request.Devices {
 		file := new(atomic.Pointer[string])
 		reading[name] = file
-		go func() { results <- readDevice(ctx, in.Settings, name, request, file) }()
+		go func() { results <- readDevice(ctx, in.Settings, name, request, gpus, file) }()
 	}
 	report := func(h state.Hardware) {
 		delete(reading, h.Device)
@@ -84,7 +84,7 @@ func readHardware(ctx context.Context, o *options, std stdio) error {
 	return out.Send(wire.Line{End: &wire.End{}})
 }
 
-func readDevice(ctx context.Context, s settings, device string, r *wire.HardwareRequest, reading *atomic.Pointer[string]) state.Hardware {
+func readDevice(ctx context.Context, s settings, device string, r *wire.HardwareRequest, gpus *hardware.GPUs, reading *atomic.Pointer[string]) state.Hardware {
 	if s.Provider == providerSimulated {
 		h := simulatedhardware.Read(s.parsed, device, time.Now(), !s.Hardware.Without.Counters, func(file string) { reading.Store(&file) })
 		h.Table = counters.TableOf(h.Driver)
@@ -92,7 +92,7 @@ func readDevice(ctx context.Context, s settings, device string, r *wire.Hardware
 	}
 	o := hardware.Options{
 		Sysfs: s.Hardware.Sysfs, Procfs: s.Inventory.Procfs, Device: device, Reading: reading, Ethtool: ethtool.Reader{},
-		Without: s.Hardware.Without,
+		Without: s.Hardware.Without, GPUs: gpus,
 	}
 	for _, skip := range r.Skip {
 		if skip.Device == device {

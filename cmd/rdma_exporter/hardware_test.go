@@ -130,6 +130,18 @@ func TestHardwareOfTrees(t *testing.T) {
 	}
 }
 
+func TestHardwareOfGPUs(t *testing.T) {
+	t.Parallel()
+	root := hardwaretest.H100(t, "")
+	s := settings{Provider: providerLibibverbs, Hardware: hardwareSettings{Sysfs: filepath.Join(root, "sys"), Budget: time.Minute}}
+	s.Inventory.Procfs = filepath.Join(root, "proc")
+	for _, h := range childOf(t, s, wire.HardwareRequest{Devices: hardwaretest.Devices(t, root)}) {
+		if len(h.GPUs) != 8 || h.GPUs[7].Memory != "nvidia_peermem" {
+			t.Errorf("%+v", h.GPUs)
+		}
+	}
+}
+
 func TestHardwareByHand(t *testing.T) {
 	t.Parallel()
 	err := readHardware(t.Context(), newOptions(), stdio{in: strings.NewReader(""), out: new(bytes.Buffer)})

@@ -2,219 +2,45 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"crypto/tls"
-	"io"
-	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
-
-	"rdma_exporter/test/running"
 )
 
-// checkHealth runs the command, and verifies its status and that it says all texts in one line.
-// The line of a success is on standard output, that of a failure on standard error.
-func checkHealth(ctx context.Context, t *testing.T, args []string, status int, texts ...string) {
-	t.Helper()
-	if !slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--timeout=") }) {
-		args = append(args, "--timeout=1m")
-	}
-	var out, errs bytes.Buffer
-	got := run(ctx, append([]string{"healthcheck"}, args...), stdio{in: strings.NewReader(""), out: &out, err: &errs})
-	said, silent := out.String(), errs.String()
-	if status != exitOK {
-		said, silent = silent, said
-	}
-	lacks := slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(said, text) })
-	if got != status || silent != "" || strings.Count(said, "\n") != 1 || !strings.HasSuffix(said, "\n") || lacks {
-		t.Errorf("%q: status %d, output %q, errors %q; want status %d and %q in one line", args, got, &out, &errs, status, texts)
-	}
-}
-
-// serving starts a server that ends with the test.
-func serving(t *testing.T, config *tls.Config, handler http.HandlerFunc) *httptest.Server {
-	t.Helper()
-	s := httptest.NewUnstartedServer(handler)
-	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	if s.TLS = config; config != nil {
-		s.StartTLS()
-	} else {
-		s.Start()
-	}
-	t.Cleanup(s.Close)
-	return s
-}
-
-func answering(status int, body string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, body)
-	}
-}
-
-func TestHealthcheckAnswers(t *testing.T) {
+// TestHealthcheck verifies the exit statuses, and that only a good answer is on standard output.
+func TestHealthcheck(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		answer         http.HandlerFunc
-		healthy, ready int
-		says           string
-	}{
-		{answering(200, "rdma_exporter is well.\nreally\n"), 0, 0, ": 200 OK: rdma_exporter is well.\n"},
-		{answering(401, "no password\n"), 0, 1, ": 401 " + http.StatusText(http.StatusUnauthorized) + ": it wants a password, so "},
-		{answering(429, "Too Many Requests\n"), 0, 1, ": 429 Too Many Requests: it wants fewer requests, so "},
-		{answering(503, "rdma_exporter is not ready: waiting.\n"), 1, 1, ": 503 Service Unavailable: rdma_exporter is not ready: waiting.\n"},
-		{answering(400, "Bad Request\n"), 1, 1, ": 400 Bad Request: Bad Request\n"},
-		{answering(200, "\x1b[2J\xff\r\n"), 0, 0, ": 200 OK: \ufffd[2J\ufffd\n"},
-		{func(w http.ResponseWriter, r *http.Request) { // It does not end.
-			for r.Context().Err() == nil {
-				_, _ = io.WriteString(w, strings.Repeat("x", maxHealthBody))
-			}
-		}, 0, 0, ": 200 OK: xxx"},
-		{func(w http.ResponseWriter, r *http.Request) {
-			if strings.HasPrefix(r.URL.Path, "/-/") {
-				http.Redirect(w, r, "/elsewhere", http.StatusMovedPermanently)
-			}
-		}, 1, 1, ": 301 Moved Permanently: "},
-		{func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 1, 1, ": EOF\n"},
-	} {
-		s := serving(t, nil, c.answer)
-		checkHealth(t.Context(), t, []string{"--url=" + s.URL}, c.healthy, s.URL+"/-/healthy"+c.says)
-		checkHealth(t.Context(), t, []string{"--url=" + s.URL, "--ready"}, c.ready, s.URL+"/-/ready"+c.says)
-	}
-	gone := "http://" + running.Refusing(t)
-	checkHealth(t.Context(), t, []string{"--url=" + gone}, exitFailed, gone+"/-/healthy: ", "connection refused", "--url")
-}
-
-func TestHealthcheckRequest(t *testing.T) {
-	// Not parallel: the environment is for all tests.
-	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
-	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1")
-	t.Setenv("NO_PROXY", "")
-	s := serving(t, nil, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Host+r.URL.Path) })
-	address := s.Listener.Addr().String()
-	_, port, _ := net.SplitHostPort(address)
-	for given, want := range map[string]string{
-		s.URL + "/":                       address + "/-/healthy",
-		s.URL + "/behind/proxy":           address + "/behind/proxy/-/healthy",
-		address:                           address + "/-/healthy",
-		"http://0.0.0.0:" + port + "/a b": "0.0.0.0:" + port + "/a b/-/healthy", // Go uses no proxy for loopback.
-	} {
-		checkHealth(t.Context(), t, []string{"--url=" + given}, exitOK, ": 200 OK: "+want+"\n")
-	}
-}
-
-// TestHealthcheckTLS verifies that TLS is spoken, whatever the URL says, if the server wants it. A
-// server that wants a client certificate is alive.
-func TestHealthcheckTLS(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		config         *tls.Config
-		healthy, ready int
-		says           string
-	}{
-		"any":                  {&tls.Config{}, 0, 0, "200 OK: well\n"},
-		"optional certificate": {&tls.Config{ClientAuth: tls.VerifyClientCertIfGiven}, 0, 0, "200 OK: well\n"},
-		"certificate":          {&tls.Config{ClientAuth: tls.RequireAndVerifyClientCert}, 0, 1, "TLS handshake refused: it wants a client certificate, so "},
-		"certificate, TLS 1.2": {&tls.Config{ClientAuth: tls.RequireAnyClientCert, MaxVersion: tls.VersionTLS12}, 0, 1, "TLS handshake refused: it wants a client certificate, so "},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			address := serving(t, c.config.Clone(), answering(200, "well\n")).Listener.Addr().String()
-			for range 4 { // Whether the alert or the reset comes first is chance.
-				for _, given := range []string{"https://" + address, "http://" + address} {
-					checkHealth(t.Context(), t, []string{"--url=" + given}, c.healthy, "https://"+address+"/-/healthy: "+c.says)
-					checkHealth(t.Context(), t, []string{"--url=" + given, "--ready"}, c.ready, "https://"+address+"/-/ready: "+c.says)
-				}
-			}
-		})
-	}
-}
-
-// TestHealthcheckBrokenTLS verifies that an exporter whose TLS fails, because its key is missing for a
-// moment, is alive and not ready. With https in its URL, the check itself needs TLS.
-func TestHealthcheckBrokenTLS(t *testing.T) {
-	t.Parallel()
-	broken := &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return nil, io.ErrUnexpectedEOF }}
-	address := serving(t, broken, answering(200, "well\n")).Listener.Addr().String()
-	const alert = "remote error: tls: internal error\n"
-	checkHealth(t.Context(), t, []string{"--url=http://" + address}, 0, "https://"+address+"/-/healthy: it is alive, but its TLS fails: "+alert)
-	checkHealth(t.Context(), t, []string{"--url=https://" + address}, 1, alert)
-	checkHealth(t.Context(), t, []string{"--url=http://" + address, "--ready"}, 1, alert)
-}
-
-// TestHealthcheckReset verifies that a reset before the alert is read counts as the alert.
-func TestHealthcheckReset(t *testing.T) {
-	t.Parallel()
-	own := serving(t, &tls.Config{}, nil).TLS.Certificates
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var server sync.WaitGroup
-	server.Go(func() {
-		if c, err := listener.Accept(); err == nil {
-			_ = tls.Server(c, &tls.Config{Certificates: own, ClientAuth: tls.RequestClientCert}).Handshake()
-			_ = c.(*net.TCPConn).SetLinger(0) // so that Close resets
-			_ = c.Close()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/-/healthy" {
+			http.Error(w, "waiting", http.StatusServiceUnavailable)
 		}
-	})
-	t.Cleanup(server.Wait)
-	t.Cleanup(func() { _ = listener.Close() })
-	address := "https://" + listener.Addr().String()
-	checkHealth(t.Context(), t, []string{"--url=" + address}, exitOK, address+"/-/healthy: TLS handshake refused: ")
-}
-
-func TestHealthcheckSilence(t *testing.T) {
-	t.Parallel()
-	release := make(chan struct{})
-	silent := func(http.ResponseWriter, *http.Request) { <-release }
-	servers := map[string]*httptest.Server{
-		"headers": serving(t, nil, silent),
-		"body": serving(t, nil, func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Length", "100")
-			_, _ = io.WriteString(w, "rdma")
-			w.(http.Flusher).Flush()
-			<-release
-		}),
-		"handshake": serving(t, &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-			<-release
-			return nil, nil
-		}}, silent),
-		// That it has asked for a client certificate proves nothing.
-		"after the certificate": serving(t, &tls.Config{ClientAuth: tls.RequestClientCert}, silent),
-	}
-	t.Cleanup(func() { close(release) }) // so that the servers can end
-	for name, s := range servers {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			checkHealth(t.Context(), t, []string{"--url=" + s.URL, "--timeout=200ms"}, exitFailed, s.URL+"/-/healthy: no answer within 200ms\n")
-			ctx, cancel := context.WithCancel(t.Context())
-			interruption := time.AfterFunc(100*time.Millisecond, cancel)
-			defer interruption.Stop()
-			checkHealth(ctx, t, []string{"--url=" + s.URL, "--timeout=1h"}, exitFailed, s.URL+"/-/healthy: interrupted before it answered\n")
-		})
-	}
-}
-
-func TestHealthcheckUsage(t *testing.T) {
-	t.Parallel()
-	for flag, says := range map[string]string{
-		"--url=":                      `--url is "": use http://HOST:PORT`,
-		"--url=ftp://x":               `--url is "ftp://x": use http://HOST:PORT`,
-		"--url=http://:10879":         `--url is "http://:10879": use http://HOST:PORT`,
-		"--url=http://x:y":            `--url is "http://x:y": use http://HOST:PORT`,
-		"--url=http://x?y":            `--url is "http://x?y": use http://HOST:PORT`,
-		"--url=http://alice:sesame@x": "error: --url has a user or a password: drop them, none is needed, try --help\n",
-		"--timeout=0s":                "--timeout is 0s: use a duration above 0s",
-		"--timeout=x":                 "--timeout: ",
-		"--config.file=x":             "--config.file",
+	}))
+	defer s.Close()
+	for _, c := range []struct {
+		flag      string
+		status    int
+		out, errs string
+	}{
+		{"--url=" + s.URL, exitOK, s.URL + "/-/healthy: 200 OK: \n", ""},
+		{"--ready", exitFailed, "", programName + ": error: " + s.URL + "/-/ready: 503 Service Unavailable: waiting\n"},
+		{"--url=ftp://x", exitUsage, "", programName + `: error: --url is "ftp://x": use http://HOST:PORT or https://HOST:PORT, try --help` + "\n"},
+		{"--url=http://alice:sesame@x", exitUsage, "", programName + ": error: --url has a user or a password: drop them, none is needed, try --help\n"},
+		{"--timeout=0s", exitUsage, "", programName + ": error: --timeout is 0s: use a duration above 0s, try --help\n"},
+		{"--timeout=x", exitUsage, "", "--timeout: "},
+		{"--config.file=x", exitUsage, "", "--config.file"},
 	} {
-		checkHealth(t.Context(), t, []string{flag}, exitUsage, says, "try --help")
+		args := []string{"healthcheck", c.flag}
+		if !strings.HasPrefix(c.flag, "--url") {
+			args = append(args, "--url="+s.URL)
+		}
+		if !strings.HasPrefix(c.flag, "--timeout") {
+			args = append(args, "--timeout=1m")
+		}
+		var out, errs bytes.Buffer
+		status := run(t.Context(), args, stdio{in: strings.NewReader(""), out: &out, err: &errs})
+		if status != c.status || out.String() != c.out || !strings.Contains(errs.String(), c.errs) || strings.Count(errs.String(), "\n") != min(1, status) {
+			t.Errorf("%s: status %d, output %q, errors %q; want %d, %q, %q", c.flag, status, &out, &errs, c.status, c.out, c.errs)
+		}
 	}
 }

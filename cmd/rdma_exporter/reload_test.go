@@ -10,6 +10,7 @@ import (
 
 	"rdma_exporter/internal/api/apitest"
 	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/path"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
 )
@@ -110,7 +111,7 @@ func TestAcceptFile(t *testing.T) {
 		"accept: [{finding: port_down, reason: {a: b}}]": "found a mapping, expected text",
 		"accept: [{}, {reason: x}]":                      "accept[0].finding is missing: name a kind of finding; docs/reference/findings.md lists them; accept[0].reason is missing: say why this is accepted; accept[1].finding is missing",
 	} {
-		err := decodeConfig([]byte(text), &fileConfig{Probe: newOptions().probe, Findings: health.Default()})
+		err := decodeConfig([]byte(text), &fileConfig{Probe: newOptions().probe, Findings: health.Default(), Path: path.DefaultConfig()})
 		if (err == nil) != (says == "") || err != nil && (!strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n")) {
 			t.Errorf("%s: got %v, want %s", text, err, says)
 		}
@@ -154,7 +155,7 @@ func TestDocsURL(t *testing.T) {
 		if url == "~" || strings.HasPrefix(url, "[") {
 			text = "docs_url: " + url
 		}
-		err := decodeConfig([]byte(text), &fileConfig{Probe: newOptions().probe, Findings: health.Default()})
+		err := decodeConfig([]byte(text), &fileConfig{Probe: newOptions().probe, Findings: health.Default(), Path: path.DefaultConfig()})
 		if (err == nil) != ok || err != nil && strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: got %v", text, err)
 		}

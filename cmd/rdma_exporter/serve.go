@@ -26,6 +26,8 @@ import (
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/input"
 	"rdma_exporter/internal/logqueue"
+	"rdma_exporter/internal/path"
+	"rdma_exporter/internal/path/answer"
 	"rdma_exporter/internal/saved"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/supervisor"
@@ -94,6 +96,13 @@ type exporter struct {
 	// saver is nil without --state.dir.
 	saver *saved.Saver
 	host  *hostWatch
+	// peers is nil if none are asked, and responder if none are answered.
+	peers     *path.List
+	responder *answer.Responder
+	// ended is closed when the exporter ends.
+	ended chan struct{}
+	// pathListeners are those of path.listen.
+	pathListeners []net.Listener
 	// changed has a value if the snapshot is newer than the last evaluation by evaluate.
 	changed  chan struct{}
 	evaluate func()
@@ -116,13 +125,17 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 	}
 	findings := o.findings
 	findings.StaleAfter, findings.Never, findings.Now = staleAfter(&config), never(&config), time.Now
-	e := &exporter{logger: logger, webFile: webFile, changed: make(chan struct{}, 1)}
+	e := &exporter{logger: logger, webFile: webFile, changed: make(chan struct{}, 1), ended: make(chan struct{})}
 	e.host = &hostWatch{read: o.readHost, logger: logger}
 	var past health.History
 	if o.stateDir != "" {
 		e.saver, past = saved.New(o.stateDir, logger)
 	}
 	config.Links = past.Links
+	if e.peers, err = o.path.schedule(ctx, &config, logger); err != nil {
+		return nil, err
+	}
+	config.Paths.Worked = past.Paths
 	evaluator := health.New(findings, past)
 	e.reloader = &reloader{
 		flags: flags, logger: logger, webFile: webFile, children: children, evaluator: evaluator, findings: findings, ok: true, loaded: time.Now(),
@@ -139,6 +152,12 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 	}
 	exposed := o.metrics(evaluate)
 	exposed.Exporter = func() collector.Exporter { return e.self(dropped()) }
+	exposed.Sessions = func() map[string]uint64 {
+		if e.responder == nil {
+			return nil
+		}
+		return e.responder.Sessions()
+	}
 	exposed.Asked, exposed.Sizes = children.asked, children.sizes
 	c := collector.New(exposed)
 	config.Observers, config.Logger = []supervisor.Observer{c}, logger
@@ -154,6 +173,9 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 		return nil, err
 	}
 	e.reloader.probesChanged = s.ProbesChanged
+	if e.responder, err = o.path.responder(children, s.Snapshot, e.peers, e.ended); err != nil {
+		return nil, err
+	}
 
 	registry := prometheus.NewRegistry()
 	own := []prometheus.Collector{versioncollector.NewCollector(programName)}
@@ -188,13 +210,23 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 		return api.New(evaluate(), api.Options{Now: now, Version: version.Version, Host: host, Maintenance: e.host.times().maintenance})
 	}
 	w.Verdict = func(o verdict.Options, now time.Time) verdict.Verdict { return verdict.Of(evaluate(), o, now) }
+	if e.responder != nil && o.path.config.Listen == "" {
+		w.Paths = e.responder.Handler()
+	}
 	w, err = w.Validate()
 	if err != nil {
 		return nil, fmt.Errorf("--web.telemetry-path: %w", err)
 	}
 	e.supervisor, e.web = s, w
-	e.listeners, err = web.Listen(ctx, o.listen)
-	return e, err
+	if e.listeners, err = web.Listen(ctx, o.listen); err != nil || e.responder == nil || o.path.config.Listen == "" {
+		return e, err
+	}
+	api := *o.listen
+	api.WebListenAddresses, api.WebSystemdSocket = &[]string{o.path.config.Listen}, nil
+	if e.pathListeners, err = web.Listen(ctx, &api); err != nil {
+		return nil, fmt.Errorf("path.listen: %w", err)
+	}
+	return e, nil
 }
 
 // withDevices gathers the exporter's own metrics and those of the devices. Unlike
@@ -234,6 +266,7 @@ func staleAfter(c *supervisor.Config) map[state.Kind]time.Duration {
 		state.KindProbe:     probes,
 		state.KindContract:  2*c.Contract.Interval + probes,
 		state.KindInventory: 2*max(c.Backoff, c.Inventory.Interval) + c.Inventory.Timeout,
+		state.KindAsk:       2*c.Paths.Interval*(1+supervisor.MaxPathSkips) + c.Paths.Timeout,
 	}
 }
 
@@ -265,6 +298,16 @@ func (e *exporter) run(ctx context.Context, reloads <-chan os.Signal) error {
 	})
 	running.Go(func() { evaluateChanges(ctx, e.changed, e.evaluate) })
 	running.Go(func() { reapOrphans(ctx) })
+	if e.peers != nil {
+		go e.peers.Run(ctx) // It may wait for a file.
+	}
+	var pathErr error
+	if len(e.pathListeners) > 0 {
+		running.Go(func() {
+			defer cancel()
+			pathErr = web.Serve(ctx, e.responder.Handler(), e.pathListeners, e.webFile, e.logger)
+		})
+	}
 	// The end waits for none of these, since a file system may never answer.
 	go e.host.run(ctx)
 	go e.reloader.onSignal(ctx, reloads)
@@ -278,11 +321,15 @@ func (e *exporter) run(ctx context.Context, reloads <-chan os.Signal) error {
 	webErr := web.Serve(ctx, handler, e.listeners, e.webFile, e.logger)
 	cancel()
 	running.Wait()
+	close(e.ended)
+	if e.responder != nil {
+		e.responder.Wait()
+	}
 	select {
 	case <-ended:
 	case <-time.After(fileTime):
 	}
-	return errors.Join(webErr, supervisorErr)
+	return errors.Join(webErr, pathErr, supervisorErr)
 }
 
 // evaluateChanges evaluates each change until ctx is done. A finding exists from the run that

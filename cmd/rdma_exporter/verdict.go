@@ -2,22 +2,17 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
-	"github.com/prometheus/common/config"
 
-	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/health"
-	"rdma_exporter/internal/input"
+	"rdma_exporter/internal/healthcheck"
 	"rdma_exporter/internal/verdict"
 )
 
@@ -38,12 +33,10 @@ func (v *verdictFlags) add(app *kingpin.Application) {
 		HelpLong(`Asks a running exporter for its verdict and prints it: one line of at most 80 characters, for Slurm, node-problem-detector and scripts. It opens no device. The exit status is 0 if the host is fit for jobs, 1 if a finding counts or there is no device, and 2 if nothing could be judged, or if the command line is wrong. See docs/audit.md.
 
 Most of the flags below are those of the command audit. They are used with --probe, if no exporter answers.`)
-	c.Flag("url", "Where the exporter listens.").
-		Default("http://127.0.0.1" + defaultAddress).StringVar(&v.url)
+	c.Flag("url", "Where the exporter listens.").Default("http://127.0.0.1" + defaultAddress).StringVar(&v.url)
 	c.Flag("http.config.file", "YAML file with the CA, client certificate, password or token for the exporter, as http_config of Prometheus. Certificates are verified.").
 		PlaceHolder("FILE").StringVar(&v.httpConfig)
-	c.Flag("timeout", "Time limit for the answer of the exporter.").
-		Default("3s").DurationVar(&v.timeout)
+	c.Flag("timeout", "Time limit for the answer of the exporter.").Default("3s").DurationVar(&v.timeout)
 	c.Flag("probe", "If no exporter answers, audit the devices as audit --quick does. Nothing is remembered then, so --for and --clear-after do not apply.").
 		BoolVar(&v.probe)
 	for _, f := range []struct{ name, placeholder, help string }{
@@ -79,13 +72,13 @@ func (p parameter) IsCumulative() bool { return p.key == "accept" }
 
 func runVerdict(ctx context.Context, o *options, std stdio) int {
 	v := &o.verdict
-	target, err := exporterURL(v.url, v.timeout, "put them into --http.config.file")
-	client, wrong := v.client()
+	target, err := healthcheck.Target(v.url, v.timeout, "put them into --http.config.file")
+	client, wrong := healthcheck.Client(v.httpConfig)
 	if err := errors.Join(err, wrong); err != nil {
 		complain(std, fmt.Errorf("%w, try --help", err))
 		return exitUsage
 	}
-	found, err := v.ask(ctx, client, target)
+	found, err := healthcheck.Verdict(ctx, client, target, v.query, v.timeout)
 	if v.probe && (errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, context.DeadlineExceeded)) {
 		found, err = v.audit(ctx, o, std), nil
 	}
@@ -98,55 +91,12 @@ func runVerdict(ctx context.Context, o *options, std stdio) int {
 	return found.Status
 }
 
-func (v *verdictFlags) client() (client *http.Client, err error) {
-	var c *config.HTTPClientConfig
-	b := []byte("{}")
-	if v.httpConfig != "" {
-		b, err = input.ReadFile(v.httpConfig)
-	}
-	if err == nil {
-		c, err = config.LoadHTTPConfig(string(b))
-	}
-	if err == nil {
-		c.SetDirectory(filepath.Dir(v.httpConfig))
-		c.FollowRedirects = false // Secrets would follow.
-		client, err = config.NewClientFromConfig(*c, programName, config.WithKeepAlivesDisabled())
-	}
-	if err != nil {
-		return nil, fmt.Errorf("--http.config.file: %w", err)
-	}
-	return client, nil
-}
-
-// ask returns the verdict of the exporter. With an error, the verdict says that it is missing.
-func (v *verdictFlags) ask(ctx context.Context, client *http.Client, u *url.URL) (found verdict.Verdict, err error) {
-	ctx, cancel := context.WithTimeout(ctx, v.timeout)
-	defer cancel()
-	u = u.JoinPath(api.VerdictPath)
-	u.RawQuery = v.query.Encode()
-	status, body, err := fetch(ctx, client, u)
-	answer := fmt.Sprintf("%d %s", status, http.StatusText(status))
-	switch {
-	case err != nil:
-		return unknown(verdict.KindUnreachable, u.Host), err
-	case status != http.StatusOK:
-		return unknown(verdict.KindRefused, answer+" by "+u.Host), fmt.Errorf("%s: %s: %s", u, answer, body)
-	case json.Unmarshal(body, &found) != nil || !found.Valid():
-		return unknown(verdict.KindRefused, "no verdict by "+u.Host), fmt.Errorf("%s: the answer is no verdict", u)
-	}
-	return found, nil
-}
-
 // audit returns the verdict of a quick audit, and says on standard error why it is missing.
 func (v *verdictFlags) audit(ctx context.Context, o *options, std stdio) verdict.Verdict {
-	found := unknown(verdict.KindNoAudit, "neither exporter nor audit answers")
+	found := verdict.Verdict{Status: verdict.Unknown, Line: verdict.Line(verdict.KindNoAudit, "", "neither exporter nor audit answers", health.RemedyExporter)}
 	options, _ := verdict.Parse(v.query) // It was checked before.
 	options.For, options.ClearAfter, o.quick, o.schedule.Within = 0, 0, true, probeTimeout
 	o.judge = func(h *health.Host) { found = verdict.Of(h, options, time.Now()) }
 	runAudit(ctx, o, std)
 	return found
-}
-
-func unknown(kind health.Kind, detail string) verdict.Verdict {
-	return verdict.Verdict{Status: verdict.Unknown, Line: verdict.Line(kind, "", detail, health.RemedyExporter)}
 }

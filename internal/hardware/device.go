@@ -85,6 +85,8 @@ type Options struct {
 	Statistics Statistics
 	Ethtool    Ethtool
 	Netdevs    Netdevs
+	// GPUs are shared by the readings of a host. Nil means that none are read.
+	GPUs *GPUs
 	// Reading, if not nil, holds the file or request that is being read. It holds nil between
 	// two of them.
 	Reading *atomic.Pointer[string]
@@ -186,6 +188,7 @@ func (d *device) read(h *state.Hardware, ports []int) {
 	d.table = h.Table
 	if !d.Without.Adapter {
 		h.Identity = d.adapter()
+		d.readGPUs(h)
 	}
 	for _, number := range ports {
 		h.Ports = append(h.Ports, d.port(number))

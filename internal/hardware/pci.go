@@ -46,9 +46,7 @@ func (d *device) adapter() state.Adapter {
 		return a
 	}
 	a.PCI = filepath.Base(d.function)
-	if node, ok := d.int(filepath.Join(d.function, "numa_node")); ok && node >= 0 && node < maxNodes {
-		a.NUMANode = node
-	}
+	a.NUMANode = d.node(d.function)
 	a.DriverVersion = d.text(filepath.Join(d.function, "driver/module/version"))
 	physical := d.role(&a)
 	a.Slot = d.findSlot(physical)
@@ -58,6 +56,13 @@ func (d *device) adapter() state.Adapter {
 	}
 	a.AER = d.aer()
 	return a
+}
+
+func (d *device) node(function string) int {
+	if node, ok := d.int(filepath.Join(function, "numa_node")); ok && node >= 0 && node < maxNodes {
+		return node
+	}
+	return -1
 }
 
 // role sets the role of the function in SR-IOV, and returns the directory of its physical

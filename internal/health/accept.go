@@ -99,7 +99,7 @@ func (a *Accept) until() (time.Time, error) {
 
 // String returns what is accepted.
 func (a *Accept) String() string {
-	return word(string(a.Finding) + around("/", cmp.Or(a.Contract, a.Subject), "") + around(" on ", a.Device, ""))
+	return word(string(a.Finding) + text.Around("/", cmp.Or(a.Contract, a.Subject), "") + text.Around(" on ", a.Device, ""))
 }
 
 type acceptance struct {
@@ -199,7 +199,7 @@ func (d *Device) evaluated(kind Kind) bool {
 		h := d.State.Hardware
 		return h != nil && (h.Latest != nil || h.Failures > 0) || off(state.KindHardware)
 	case FindingSlowPort, FindingCongested, FindingBusErrors, FindingSlowBus, FindingTogether, FindingIsolated,
-		FindingRefused, FindingSaturated, FindingUnaddressed:
+		FindingRefused, FindingSaturated, FindingUnaddressed, FindingGPUUnavailable, FindingGPUSlow:
 		return currentHardware(d.State.Hardware) != nil || off(state.KindHardware)
 	default:
 		return d.last(state.KindProbe) != nil

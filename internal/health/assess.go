@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/health/expect"
+	"rdma_exporter/internal/health/paths"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/text"
 )
@@ -51,6 +52,8 @@ type assessor struct {
 	deviceHistory
 	// unplugged is true if no port of the host is active.
 	unplugged bool
+	// host has all devices of the host.
+	host []state.DeviceState
 	// differences are those from what is expected.
 	differences []expect.Difference
 
@@ -90,12 +93,26 @@ func (a *assessor) assess() []Finding {
 		for _, find := range []func(){
 			a.unusable, a.aborted, a.probes, a.notification, a.unexplained, a.contracts, a.ports, a.hardware, a.slowVectors,
 			a.nearLimit, a.exhaustion, a.cgroups, a.memlock, a.growing, a.ownerless, a.leaked, a.undestroyed,
-			a.queuePairs, a.oversizedCQs, a.incomplete, a.unexpected,
+			a.queuePairs, a.oversizedCQs, a.incomplete, a.unexpected, a.paths,
 		} {
 			find()
 		}
 	}
 	return a.sorted()
+}
+
+// paths adds findings about paths to peers. Without an active port there is none.
+func (a *assessor) paths() {
+	root := ""
+	if ports := lastPorts(a.state); len(ports) > 0 && !slices.ContainsFunc(ports, isActive) {
+		root = a.portRoots[ports[0].Number]
+	}
+	for _, f := range paths.Of(a.state, a.host) {
+		a.add(observation{
+			kind: map[bool]Kind{true: FindingPathSlow, false: FindingPathFailed}[f.Slow], entry: f.Case, severity: f.Severity, subject: f.Subject,
+			message: f.Message, reason: f.Reason, verb: f.Verb, errno: f.Errno, run: f.Case == "device", root: root, replace: []string{"{remedy}", f.Action},
+		})
+	}
 }
 
 // down reports whether the last probe run failed altogether or has not ended, which explains other failures.
@@ -137,7 +154,7 @@ func (a *assessor) add(o observation) {
 	// One pass, so that inserted values are not searched again.
 	replaced := strings.NewReplacer(append([]string{
 		"docs/", a.config.DocsURL + "docs/", "{device}", text.Quoted(a.device),
-		"{subject}", o.subject, "{in}", around(" in ", word(o.verb), ""), "{verb}", word(o.verb),
+		"{subject}", o.subject, "{in}", text.Around(" in ", word(o.verb), ""), "{verb}", word(o.verb),
 	}, o.replace...)...)
 	f := Finding{
 		Kind: o.kind, Severity: cmp.Or(o.severity, e.Severities[0]), Subject: cmp.Or(o.subject, "unknown"),

@@ -56,6 +56,8 @@ func Catalogue() []Entry {
 		pingpong  = "`ibv_rc_pingpong -d {device}` in one shell and the same with `localhost` appended in another (on RoCE, both with `-g` and the index of a GID)"
 		vendor    = "update the driver, the firmware and rdma-core, or report it to the vendor"
 		portGrade = " A warning if the port was active before, and critical if no other port of the host is active; otherwise info: many ports are left uncabled on purpose. The audit command does not know the past: there it is a warning if no port of the device is active, and critical if none of the host is. With `active_ports` of `expect` in the configuration file, fewer are critical: unexpected."
+		pathGrade = "A warning if the path worked before and failed in two runs in a row, or if other nodes reach the peer and this device other peers; otherwise info."
+		pathProof = " Try it by hand: `ib_send_lat -d {device}` at both ends. rdma_path_success shows which other pairs fail."
 		expected  = "If it is meant to be so, change `expect` in the configuration file, or accept the finding."
 	)
 	var (
@@ -233,6 +235,20 @@ func Catalogue() []Entry {
 			"An active port runs below the highest rate it has had since the exporter first saw it (kept over restarts with `--state.dir`). A port that was slow from the start is not reported.",
 			"Everything through the port is slower than it was, and a collective operation waits for its slowest member.",
 			"Check what rate the switch port offers and is set to. If it offers more, clean or replace the cable or the module, which is usually why a port loses lanes or falls back to a lower speed. `rdma link show`, `ibstat {device}` or `ethtool` of its network device show details. If the switch was set to a lower rate on purpose, accept this finding."),
+		entry(FindingPathFailed, "device", exhaustion, RemedyNetwork, "", "a path fails at the device",
+			"A path to a peer fails because of this device. Critical if paths to at least two peers fail, none works, and one worked before: then this is the only finding about its paths. "+pathGrade,
+			"Jobs that use the device with these peers fail or hang, as NCCL does with status 12.", "{remedy}"+pathProof),
+		entry(FindingPathFailed, "peer", mild, RemedyNone, "", "a path fails at the peer",
+			"A path to a peer fails because of the device of the peer. "+pathGrade,
+			"Jobs that use both ends fail or hang. This device may be fine.", "{remedy}"+pathProof),
+		entry(FindingPathFailed, "path", mild, RemedyNetwork, "", "a path fails on the way",
+			"Packets of the exporter do not reach a peer, or its answers do not come back, and the devices at both ends are fine. "+pathGrade,
+			"Jobs that use both ends fail, hang or are slow.", "{remedy}"+pathProof),
+		entry(FindingPathFailed, "unasked", note, RemedyExporter, "", "a peer cannot be asked",
+			"The exporter of a peer does not answer over HTTP, or refuses to be asked.", "Nothing is known about RDMA to this peer.", "{remedy} rdma_path_probes_total counts the results."),
+		entry(FindingPathSlow, "path", degradation, RemedyNetwork, "", "a path is slow",
+			"In three runs in a row the median round trip to a peer took more than three times as long as it used to, and at least 20 µs longer.",
+			"Jobs that use both ends are as slow as this path.", "{remedy} rdma_path_rtt_seconds shows since when."),
 		entry(FindingCongested, "", mild, RemedyNetwork, "", "{subject} is congested",
 			"In five minutes or more between two readings, the other side of the link paused a priority of the port by PFC for at least 1 % of the time; a warning from 10 % on. Or the port got at least one congestion notification (CNP) for a thousand packets that it sent, and ten times as many as in about the last day, once it is known for 6 hours. Only where the driver counts it: pauses with bnxt_re and mlx5, CNPs with most RoCE drivers. The past begins again with the exporter.",
 			"The port may send more than the network or a receiver takes. What is paused waits, and in a lossless network a pause spreads to ports that have no part in it; CNPs slow senders down. A collective operation waits for its slowest member.",
@@ -253,6 +269,22 @@ func Catalogue() []Entry {
 			"The median time from posting to the event on a completion vector is at least three times the usual one, and at least 20 µs longer. The usual one is the median of all vectors measured on the same path and port. Each vector counts with its last measurement; one run need not measure all.",
 			"A thread that sleeps on this vector wakes late. Usually its interrupt runs on a CPU that is busy, far from the adapter, or in a deep sleep state.",
 			"Check in /proc/interrupts which CPU handles the vector's interrupt, and what else that CPU does; move it with /proc/irq/N/smp_affinity (irqbalance may move it back) to a CPU of the adapter's NUMA node, shown by `cat /sys/class/infiniband/{device}/device/numa_node`. rdma_notification_vector_latency_seconds shows whether it was always slow."),
+		entry(FindingGPUUnavailable, "", mild, RemedyDriver, "", "memory of GPUs cannot be registered",
+			"The host has a GPU of NVIDIA, the kernel neither nvidia_peermem (nv_peer_mem) nor dma-buf for it, which needs Linux 5.12 and NVIDIA's open kernel module. A warning if the adapter shares a PCI switch with such a GPU. Only with mlx5: other drivers may have a way of their own.",
+			"Programs such as NCCL copy what they send from the GPU to memory of the host first: half the bandwidth or less, and more latency.",
+			"If programs use GPUs and this adapter together, run `modprobe nvidia_peermem`, which comes with NVIDIA's driver and needs that of DOCA or MLNX_OFED, or install the open kernel module on Linux 5.12 or later. Otherwise accept this finding."),
+		entry(FindingGPUSlow, "acs", degradation, RemedyConfiguration, "", "ACS redirects between adapter and GPU",
+			"Adapter and GPU share a PCI switch, and a bridge between them redirects requests or completions (access control services, ACS: ReqRedir, CmpltRedir).",
+			"What goes between them takes the way through the CPU instead of the switch: slower, and shared with everything else.",
+			"On a host without virtual machines, switch ACS off in the firmware settings, or at each boot for the bridges in the message: `setpci -s BRIDGE ECAP_ACS+0x6.w=0`. `lspci -vvs BRIDGE` shows ACSCtl. Where virtual machines use devices of this host, ACS isolates them: accept this finding."),
+		entry(FindingGPUSlow, "iommu", note, RemedyConfiguration, "", "the IOMMU translates between adapter and GPU",
+			"Adapter and GPU share a PCI switch, and the adapter's IOMMU group is of type DMA or DMA-FQ.",
+			"The translation is done at the CPU, so what goes between them may take the way through it instead of the switch.",
+			"On a host without virtual machines, boot with `iommu=pt`, or switch the IOMMU off in the firmware settings."),
+		entry(FindingGPUSlow, "bar", note, RemedyConfiguration, "", "the BAR of a GPU is small",
+			"The largest BAR of a GPU or accelerator is smaller than 1 GiB.",
+			"Adapters reach only a part of its memory at a time, so registering larger buffers fails or is avoided.",
+			"Allow large BARs in the firmware settings (Above 4G Decoding, Resizable BAR), and see `lspci -vvs` of the GPU. Some GPUs have no larger one."),
 		entry(FindingTogether, "", degradation, RemedyConfiguration, "", "one CPU handles most interrupts",
 			"One CPU handles more than half of the interrupts of at least four completion vectors.",
 			"Spreading completion queues over vectors does not help: one CPU serves them all, has no time for anything else, and notification latency grows with the load.",

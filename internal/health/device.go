@@ -56,7 +56,7 @@ func (a *assessor) ports() {
 				a.portRoots[p.Number] = root
 				numbers = append(numbers, fmt.Sprint(p.Number))
 				states = append(states, fmt.Sprintf("port %d is %s%s", p.Number,
-					cmp.Or(word(p.State), "in an unknown state"), around(" (", word(p.LinkLayer), ")")))
+					cmp.Or(word(p.State), "in an unknown state"), text.Around(" (", word(p.LinkLayer), ")")))
 			}
 			if numbers == nil {
 				continue
@@ -97,10 +97,10 @@ func (a *assessor) contracts() {
 		name := word(c.Name)
 		// The gist of what was observed comes first.
 		gist, _, _ := strings.Cut(prose(c.Observed), "; ")
-		said := func(title, s string) string { return around(title+": ", strings.TrimSuffix(prose(s), "."), ".") }
+		said := func(title, s string) string { return text.Around(title+": ", strings.TrimSuffix(prose(s), "."), ".") }
 		a.add(observation{
 			kind: FindingContract, entry: string(severity), severity: severity, subject: name, meaning: prose(c.Consequence),
-			message:  "The device breaks the contract " + name + around(": ", text.Truncate(strings.TrimSuffix(gist, "."), maxGist), "") + ".",
+			message:  "The device breaks the contract " + name + text.Around(": ", text.Truncate(strings.TrimSuffix(gist, "."), maxGist), "") + ".",
 			evidence: text.JoinWords(" ", said("Observed", c.Observed), said("Expected", c.Expected), said("Asked", c.Asked)),
 			run:      condemned(a.contract) && c.Name == a.contract.Last.InProgress,
 			replace:  []string{"{contract}", name, "{remedy}", cmp.Or(prose(c.Remedy), "Programs should not rely on it.")},

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/health/paths"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/test/golden"
 )
@@ -91,7 +92,7 @@ func TestEveryFinding(t *testing.T) {
 	for _, reason := range state.IncompleteReasons() {
 		states = append(states, device(state.Inventory{Incomplete: []state.Incomplete{{Type: "qp", Reason: reason}}}))
 	}
-	states = append(states, ill()...)
+	states = slices.Concat(states, ill(), asking())
 	refused := device(state.Inventory{}, state.Limit{Name: "max_srq", Value: 1000})
 	refused.Last.Started, refused.Last.Refused = taken(), []state.Refused{{Type: "srq", Verb: "ibv_create_srq", Errno: "ENOMEM", Objects: 96}}
 	states = append(states, refused)
@@ -190,7 +191,7 @@ func TestPlaceholders(t *testing.T) {
 	for name := range unused {
 		t.Errorf("no text has %s", name)
 	}
-	for _, s := range slices.Concat(ill(), worn(), []*state.DeviceState{trouble()}) {
+	for _, s := range slices.Concat(ill(), worn(), asking(), []*state.DeviceState{trouble()}) {
 		for _, f := range flat(assess(s)) {
 			if strings.ContainsAny(f.Reason+f.Action, "{}") {
 				t.Errorf("not replaced: %s: %s", f.Reason, f.Action)
@@ -216,7 +217,7 @@ func placeholders() map[string]string {
 		"{cgroup}":   "path of the cgroup, quoted for a shell where needed",
 		"{resource}": "`hca_handle` or `hca_object`",
 		"{contract}": "name of the contract",
-		"{remedy}":   "what the [catalogue of contracts](contracts.md) says to do",
+		"{remedy}":   "what the [catalogue of contracts](contracts.md) says to do, or what helps against the result of a path",
 	}
 }
 
@@ -324,6 +325,14 @@ the machine": somebody has to look first.
 				fmt.Fprintf(&b, "| %s | %s |\n", l.does, l.want)
 			}
 			b.WriteString("\nThe history starts with the exporter, so after a restart this takes as long again.\n")
+		}
+		if e.Kind == health.FindingPathSlow {
+			b.WriteString("\n| result of a path | reason | {remedy} |\n|---|---|---|\n")
+			for _, r := range state.PathResults() {
+				for _, f := range paths.Of(&state.DeviceState{Paths: []state.PathState{{Path: state.Path{Result: r}}}}, nil) {
+					fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r, f.Reason, f.Action)
+				}
+			}
 		}
 	}
 

@@ -103,7 +103,7 @@ func (e *Evaluator) evaluate(s *state.Snapshot, now time.Time) *Host {
 	h.Devices = make([]*Device, 0, len(s.Devices))
 	for i := range s.Devices {
 		d := &s.Devices[i]
-		h.Devices = append(h.Devices, e.device(d, assessor{state: d, unplugged: down, differences: differences[d.Name]}, now))
+		h.Devices = append(h.Devices, e.device(d, assessor{state: d, unplugged: down, host: s.Devices, differences: differences[d.Name]}, now))
 	}
 	if !e.config.Once {
 		e.history.recordAbsent(s, now)

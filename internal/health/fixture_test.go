@@ -186,6 +186,13 @@ func worn() []*state.DeviceState {
 			h.Failures, h.Failure, h.Reading = 1, "killed after 5s", "ports/1/counters/symbol_error"
 			h.Stuck = &state.Stuck{PID: 816, Since: taken()}
 		}),
+		adapter(func(h *state.HardwareState) {
+			h.Latest.IOMMU = "DMA"
+			h.Latest.GPUs = []state.GPU{{PCI: "0000:1b:00.0", BAR: 256 << 20, Memory: "none", Distance: "PXB", ACS: "redirect", Redirecting: []string{"0000:17:00.0"}}}
+		}),
+		adapter(func(h *state.HardwareState) {
+			h.Latest.GPUs = []state.GPU{{PCI: "0000:1b:00.0", Memory: "none", Distance: "SYS"}}
+		}),
 	}
 }
 
@@ -241,6 +248,7 @@ func hostile() *state.DeviceState {
 			Counters: []state.Counter{{Group: state.GroupPort, Name: name, Value: 1<<64 - 1}},
 			Refused:  []state.RefusedCounters{{Group: state.CounterGroup(name), Errno: name, Detail: name}},
 		})
+		s.Hardware.Latest.GPUs = append(s.Hardware.Latest.GPUs, state.GPU{PCI: name, BAR: -1, Memory: "none", Distance: "PXB", ACS: "redirect", Redirecting: []string{evil}})
 		s.Hardware.Latest.Interrupts = append(s.Hardware.Latest.Interrupts, state.Interrupt{Vector: -n, Effective: "7", Isolated: true, CPUs: name})
 	}
 	return s
@@ -260,4 +268,28 @@ func unexpected() (all []health.Finding) {
 	s.Resources = &state.Resources{Inventory: &state.Inventory{Owners: []state.Owner{pinning(7, 1, 1, 4096)}}}
 	h := health.New(c, health.History{}).Evaluate(&state.Snapshot{Devices: []state.DeviceState{*s}})
 	return append(slices.Clone(h.Findings), h.Devices[0].Findings...)
+}
+
+// asking returns devices with every kind of finding about paths to peers.
+func asking() (all []*state.DeviceState) {
+	add := func(suspect state.PathSuspect, failures int, results ...state.PathResult) {
+		s := probed()
+		for i, r := range results {
+			s.Paths = append(s.Paths, state.PathState{Failures: failures, Path: state.Path{
+				Peer: fmt.Sprint("node", i, ":10879"), PeerDevice: "rxe0", Result: r, Suspect: suspect, Detail: "{pid} no answer",
+			}})
+			if failures > 0 || r == state.PathSlow {
+				s.Paths[i].Worked = taken()
+			}
+		}
+		s.Last.Outcome = state.OutcomeOK
+		all = append(all, s)
+	}
+	add(state.SuspectDevice, 2, state.PathSource, state.PathSource)
+	for _, suspect := range []state.PathSuspect{state.SuspectDevice, state.SuspectPeer, state.SuspectPath} {
+		add(suspect, 2, state.PathForward, state.PathOK)
+		add(suspect, 0, state.PathForward, state.PathSlow)
+	}
+	add("", 0, state.PathControl, "no such result")
+	return all
 }

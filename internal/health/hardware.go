@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/hardware/counters"
+	"rdma_exporter/internal/health/gpudirect"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/text"
 )
@@ -45,6 +46,9 @@ func (a *assessor) hardware() {
 	a.saturated("the device", r.Table, r.Counters)
 	a.bus(&r.Identity, h.Read)
 	a.interrupts(r.Interrupts)
+	gpudirect.Problems(r, func(kind, entry, subject, message string, warning bool) {
+		a.add(observation{kind: Kind(kind), entry: entry, severity: warningIf(warning), subject: subject, message: message})
+	})
 }
 
 // currentHardware returns the last reading. Nil if it failed altogether.
@@ -105,7 +109,7 @@ func (a *assessor) refused(h *state.Hardware, of string, all []state.RefusedCoun
 		if r.Errno == "EINVAL" || r.Errno == "EIO" {
 			pause = " They are read again only after a while."
 		}
-		groups = append(groups, word(string(r.Group))+around(" (", cmp.Or(word(r.Errno), prose(r.Detail)), ")"))
+		groups = append(groups, word(string(r.Group))+text.Around(" (", cmp.Or(word(r.Errno), prose(r.Detail)), ")"))
 	}
 	if len(groups) == 0 {
 		return
@@ -222,8 +226,8 @@ func netnsBlind(s *state.Snapshot, c *Config) []Finding {
 	}
 	a := assessor{config: c}
 	a.add(observation{kind: FindingNetnsBlind, subject: "network namespace", message: text.JoinWords(" ",
-		around("In another network namespace are the network devices of ", text.Join(netdevs, ", ", maxFew), "."),
-		around("The kernel hides `counters/` and `hw_counters/` of ", text.Join(dirs, ", ", maxFew), "."))})
+		text.Around("In another network namespace are the network devices of ", text.Join(netdevs, ", ", maxFew), "."),
+		text.Around("The kernel hides `counters/` and `hw_counters/` of ", text.Join(dirs, ", ", maxFew), "."))})
 	return []Finding{a.found[0].Finding}
 }
 

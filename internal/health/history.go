@@ -25,6 +25,8 @@ type History struct {
 	Ports map[string][]int
 	// Links are the link state changes of ports.
 	Links map[string]state.LinkHistory
+	// Paths are the paths to peers.
+	Paths map[string][]state.PathState
 	// Exhausted are the types of which a device refused an object.
 	Exhausted map[string][]Exhausted
 	// ContextHistories say which process last held each device context.
@@ -171,6 +173,7 @@ func (h *History) rename(was, name string) {
 	move(h.GUIDs, was, name)
 	move(h.Ports, was, name)
 	move(h.Links, was, name)
+	move(h.Paths, was, name)
 	move(h.Exhausted, was, name)
 	move(h.ContextHistories, was, name)
 	move(h.BusErrors, was, name)
@@ -186,7 +189,7 @@ func move[V any](m map[string]V, was, name string) {
 
 func (h *History) clone() History {
 	return History{
-		copyOf(h.Findings), copyOf(h.GUIDs), copyOf(h.Ports), copyOf(h.Links), copyOf(h.Exhausted), copyOf(h.ContextHistories),
+		copyOf(h.Findings), copyOf(h.GUIDs), copyOf(h.Ports), copyOf(h.Links), copyOf(h.Paths), copyOf(h.Exhausted), copyOf(h.ContextHistories),
 		copyOf(h.BusErrors), copyOf(h.Congestion),
 	}
 }
@@ -209,6 +212,9 @@ func put[V any](m map[string]V, device string, v V) {
 
 func (h *History) record(d *state.DeviceState) {
 	h.recordLinks(d)
+	if d.Present && (len(d.Paths) > 0 || len(h.Paths[d.Name]) > 0) {
+		put(h.Paths, d.Name, d.Paths)
+	}
 	h.recordBusErrors(d)
 	h.recordCongestion(d)
 	h.recordExhausted(d)
@@ -344,7 +350,7 @@ func (h *History) recordContexts(d *state.DeviceState) {
 			continue
 		}
 		c := find(by.Context.ID)
-		c.Run = fmt.Sprintf("%s run, %s%s", by.Kind, by.Outcome, around(" in ", by.Verb, ""))
+		c.Run = fmt.Sprintf("%s run, %s%s", by.Kind, by.Outcome, text.Around(" in ", by.Verb, ""))
 		c.First, c.Last = by.Started, by.Started
 		leave(c, by.Objects)
 	}
@@ -379,8 +385,8 @@ func (a *assessor) formerOwners() string {
 		if c.PID == 0 && c.Run == "" || leaked || !c.LeftLast.Equal(a.resources.Taken) {
 			continue
 		}
-		counts, _ := total(c.Objects)
+		counts, _ := state.Totals(c.Objects)
 		names = append(names, fmt.Sprintf("%s, seen from %s to %s (%s)", c.Owner()+place(c.ContainerID, c.PodUID, c.SlurmJobID), text.Moment(c.First), text.Moment(c.Last), list(counts)))
 	}
-	return around(" They belonged to ", strings.TrimSuffix(text.Join(names, "; ", maxFew), "."), ".")
+	return text.Around(" They belonged to ", strings.TrimSuffix(text.Join(names, "; ", maxFew), "."), ".")
 }

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"rdma_exporter/internal/health/growth"
+	"rdma_exporter/internal/health/paths"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/text"
 )
@@ -180,6 +181,7 @@ func (d *Device) last(kind state.Kind) *state.Run {
 		state.KindProbe:     d.State.Last,
 		state.KindContract:  cmp.Or(d.State.Contracts, new(state.Contracts)).Last,
 		state.KindInventory: cmp.Or(d.State.Resources, new(state.Resources)).Last,
+		state.KindAsk:       paths.Last(d.State.Paths),
 	}[kind]
 }
 
@@ -234,16 +236,16 @@ func (d *Device) gaps(now time.Time) (gaps string) {
 			skipped = append(skipped, p.Name)
 		}
 	}
-	gaps += around(" Could not be probed: ", strings.Join(skipped, ", "), ".")
+	gaps += text.Around(" Could not be probed: ", strings.Join(skipped, ", "), ".")
 	if reduced := d.State.Last.Reduced; reduced != nil {
 		gaps += " Left alone for now: " + reduced.Detail + "."
 	}
-	for _, kind := range []state.Kind{state.KindContract, state.KindInventory} {
+	for _, kind := range []state.Kind{state.KindContract, state.KindInventory, state.KindAsk} {
 		if d.Stale(kind, now) {
 			old = append(old, fmt.Sprintf("the %s run, started %s", kind, text.Ago(now, d.last(kind).Started)))
 		}
 	}
-	return gaps + around(" Out of date: ", strings.Join(old, ", and "), ".")
+	return gaps + text.Around(" Out of date: ", strings.Join(old, ", and "), ".")
 }
 
 // Issue groups findings of one kind that need the same action, on one device or on several.

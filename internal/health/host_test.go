@@ -266,6 +266,45 @@ func TestFails(t *testing.T) {
 	}
 }
 
+// TestStalePaths verifies that the newest result for a pair says whether paths are out of date.
+func TestStalePaths(t *testing.T) {
+	old := apitest.Now().Add(-10 * time.Minute)
+	d := changed(func(d *state.DeviceState) {
+		d.Paths = []state.PathState{{At: old, Path: state.Path{Peer: "b", Result: state.PathMTU}}, {At: old.Add(-time.Hour), Path: state.Path{Result: state.PathOK}}}
+	})
+	for limit, want := range map[time.Duration]bool{9 * time.Minute: true, 11 * time.Minute: false} {
+		c := health.Default()
+		c.StaleAfter = map[state.Kind]time.Duration{state.KindAsk: limit}
+		got := health.New(c, health.History{}).Evaluate(&state.Snapshot{Devices: []state.DeviceState{d}}).Devices[0]
+		_, headline := got.At(apitest.Now())
+		if got.Stale(state.KindAsk, apitest.Now()) != want || strings.Contains(headline, "Out of date: the ask run, started 10 min ago") != want {
+			t.Errorf("%s: %q", limit, headline)
+		}
+		if len(got.Findings) != 1 || got.Findings[0].Kind != health.FindingPathFailed {
+			t.Errorf("%+v", got.Findings)
+		}
+	}
+}
+
+// TestPathOfDeadPort verifies that a port that is down explains that no path works, and no other port does.
+func TestPathOfDeadPort(t *testing.T) {
+	for active, want := range map[string]string{"down": "port_down: path_failed, port_down", "active": "path_failed, port_down"} {
+		d := asking()[0]
+		d.Last.Info = &state.Device{Ports: []state.Port{{Number: 1, State: "down"}, {Number: 2, State: active}}}
+		var got []string
+		for _, f := range health.Assess(d, health.Default(), health.History{Ports: map[string][]int{d.Name: {1}}}) {
+			line := string(f.Kind)
+			for _, c := range f.Consequences {
+				line += ": " + string(c.Kind)
+			}
+			got = append(got, line)
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("%s: got %q, want %q", active, got, want)
+		}
+	}
+}
+
 func TestIssues(t *testing.T) {
 	s := new(state.Snapshot)
 	var names []string

@@ -42,7 +42,7 @@ func (a *assessor) nearLimit() {
 		var kernel, held int64
 		for _, c := range a.inventory.Objects {
 			if c.Type == kind && c.Owner == state.OwnerKernel {
-				kernel = sum(kernel, c.Objects)
+				kernel = state.Sum(kernel, c.Objects)
 			}
 		}
 		var owner *state.Owner

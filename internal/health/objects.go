@@ -16,7 +16,7 @@ func (a *assessor) ownerless() {
 	ownerless := slices.Clone(a.inventory.Ownerless)
 	if !a.inventory.PIDsVisible {
 		// Their owners may merely be invisible.
-		counts, objects := total(append(ownerless, a.inventory.Untraced...))
+		counts, objects := state.Totals(append(ownerless, a.inventory.Untraced...))
 		if objects > 0 {
 			a.add(observation{
 				kind: FindingPIDsInvisible, subject: "owners",
@@ -33,7 +33,7 @@ func (a *assessor) ownerless() {
 			}
 		}
 	}
-	counts, objects := total(ownerless)
+	counts, objects := state.Totals(ownerless)
 	since := a.resources.OrphanedSince
 	age := a.resources.Taken.Sub(since)
 	if objects == 0 || since.IsZero() || age < a.config.OrphanAge {
@@ -56,7 +56,7 @@ func (a *assessor) leaked() {
 			since = l.Since
 		}
 	}
-	counts, objects := total(left)
+	counts, objects := state.Totals(left)
 	if objects == 0 {
 		return
 	}
@@ -69,11 +69,11 @@ func (a *assessor) leaked() {
 	var by []string
 	for _, b := range a.resources.LeakedBy {
 		by = append(by, fmt.Sprintf("the %s run of %s (%s%s)", word(string(b.Kind)), text.Moment(b.Started),
-			word(string(b.Outcome)), around(" in ", word(b.Verb), "")))
+			word(string(b.Outcome)), text.Around(" in ", word(b.Verb), "")))
 	}
 	a.add(observation{
 		kind: FindingLeaked, severity: severity, subject: "the exporter's own objects",
-		message: message + around(" They are from ", text.Join(by, ", ", maxFew), "."),
+		message: message + text.Around(" They are from ", text.Join(by, ", ", maxFew), "."),
 		replace: []string{"{show}", a.show(counts[0].Type, 0)},
 	})
 }
@@ -123,11 +123,11 @@ func (a *assessor) queuePairs() {
 	var all int64
 	in := make(map[string]int64)
 	for _, q := range a.inventory.QueuePairs {
-		all = sum(all, q.Objects)
-		in[q.State] = sum(in[q.State], q.Objects)
+		all = state.Sum(all, q.Objects)
+		in[q.State] = state.Sum(in[q.State], q.Objects)
 	}
 	passing := max(a.inventory.TransientErrors, 0)
-	failed := sum(in["err"], in["sqe"]) - passing
+	failed := state.Sum(in["err"], in["sqe"]) - passing
 	if failed <= 0 || failed < a.config.QPErrors {
 		return
 	}

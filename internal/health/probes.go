@@ -55,12 +55,12 @@ func (a *assessor) ended(run *state.Run, whose string, harm Harm, root string) {
 	if !ok {
 		return
 	}
-	in := around(", in ", word(run.Verb), "")
+	in := text.Around(", in ", word(run.Verb), "")
 	message := fmt.Sprintf("The last run of %s, started at %s, %s", whose, text.Moment(run.Started), how)
 	if !strings.Contains(run.Error, run.Verb) {
 		message += in
 	}
-	message += around(", while it checked ", word(run.InProgress), "") + around(": ", prose(run.Error), "") + "."
+	message += text.Around(", while it checked ", word(run.InProgress), "") + text.Around(": ", prose(run.Error), "") + "."
 	a.add(observation{
 		kind: FindingRunAborted, entry: string(run.Outcome), harm: harm, subject: whose + in, message: message, run: true, root: root, verb: run.Verb,
 	})
@@ -150,7 +150,7 @@ func rootOf(f *state.Failure) string {
 	if f.Verb == "" {
 		return ""
 	}
-	return around(f.Verb+" ", f.Errno, "")
+	return text.Around(f.Verb+" ", f.Errno, "")
 }
 
 // failureTexts returns the failures with equal ones grouped, and each of them as evidence if that says more.
@@ -324,7 +324,7 @@ func (a *assessor) notification() {
 			if n <= 0 {
 				continue
 			}
-			all = sum(all, int64(n))
+			all = state.Sum(all, int64(n))
 			a.wrongNow = a.wrongNow || now
 			line := fmt.Sprintf("%s %s on port %d, vector %d: %d", word(string(m.Path)), word(string(m.Mode)), m.Port, m.Vector, n)
 			if w.entry == "unsuccessful" {

@@ -17,7 +17,7 @@ func (a *assessor) stuck() {
 		}
 		a.add(observation{
 			kind: FindingStuck, subject: fmt.Sprintf("pid %d", s.PID),
-			message: fmt.Sprintf("A process of the exporter (%s), pid %d, was killed and has not ended since %s%s.", whose, s.PID, text.Moment(s.Since), around(", in ", word(s.Verb), "")),
+			message: fmt.Sprintf("A process of the exporter (%s), pid %d, was killed and has not ended since %s%s.", whose, s.PID, text.Moment(s.Since), text.Around(", in ", word(s.Verb), "")),
 			replace: []string{"{pid}", fmt.Sprint(s.PID)}, run: true, root: root, verb: s.Verb,
 		})
 	}
@@ -56,7 +56,7 @@ func (a *assessor) incompleteFor(reason state.IncompleteReason) {
 	}
 	a.add(observation{
 		kind: FindingIncomplete, entry: string(reason), size: size, subject: strings.Join(types, ", "),
-		message: message + strings.Join(sized, ", ") + around(" (", strings.Join(details, "; "), ")") + ".",
+		message: message + strings.Join(sized, ", ") + text.Around(" (", strings.Join(details, "; "), ")") + ".",
 		replace: []string{"{show}", a.show(types[0], 0)},
 	})
 }
@@ -84,7 +84,7 @@ func (a *assessor) incomplete() {
 		return
 	}
 	message := fmt.Sprintf("The inventory started at %s ended with outcome %s%s", text.Moment(last.Started),
-		cmp.Or(word(string(last.Outcome)), "unknown"), around(": ", word(last.Error), ""))
+		cmp.Or(word(string(last.Outcome)), "unknown"), text.Around(": ", word(last.Error), ""))
 	switch {
 	case a.onlyCounted():
 		message += ". It only counted the objects."

@@ -3,7 +3,6 @@ package health
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,21 +41,13 @@ func (a *assessor) show(kind string, pid int, filters ...string) string {
 	return strings.Join(append(command, filters...), " ")
 }
 
-// around returns a text between two others. Empty if the text is.
-func around(before, s, after string) string {
-	if s == "" {
-		return ""
-	}
-	return before + s + after
-}
-
 func ownerName(pid int, comm string) string {
-	return fmt.Sprintf("pid %d%s", pid, around(" (", word(comm), ")"))
+	return fmt.Sprintf("pid %d%s", pid, text.Around(" (", word(comm), ")"))
 }
 
 // place returns the container, pod and job of a process or cgroup, to be appended to its name.
 func place(containerID, podUID, job string) string {
-	return around(", container ", text.ShortID(containerID), "") + around(", pod ", word(podUID), "") + around(", Slurm job ", word(job), "")
+	return text.Around(", container ", text.ShortID(containerID), "") + text.Around(", pod ", word(podUID), "") + text.Around(", Slurm job ", word(job), "")
 }
 
 func warningIf(bad bool) Severity {
@@ -90,24 +81,4 @@ func list(counts []state.TypeCount) string {
 		parts = append(parts[:maxPerKind], "…")
 	}
 	return strings.Join(parts, ", ")
-}
-
-// sum adds counts without overflow. It ignores negative ones.
-func sum(counts ...int64) int64 {
-	var total int64
-	for _, n := range counts {
-		total += min(max(n, 0), math.MaxInt64-total)
-	}
-	return total
-}
-
-// total returns one count for each type, and the number of all objects.
-func total(counts []state.TypeCount) (all []state.TypeCount, objects int64) {
-	for _, c := range counts {
-		objects = sum(objects, c.Objects)
-		if c.Objects > 0 && !slices.ContainsFunc(all, func(other state.TypeCount) bool { return other.Type == c.Type }) {
-			all = append(all, state.TypeCount{Type: c.Type, Objects: state.CountOf(counts, c.Type)})
-		}
-	}
-	return all, objects
 }

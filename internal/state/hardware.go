@@ -24,6 +24,9 @@ type Hardware struct {
 	Refused []RefusedCounters `json:"refused,omitempty"`
 	// Interrupts are those of completion vectors.
 	Interrupts []Interrupt `json:"interrupts,omitempty"`
+	// IOMMU is how the adapter's addresses are treated, on a host with GPUs: none, identity, DMA, DMA-FQ.
+	IOMMU string `json:"iommu,omitempty" wire:"word"`
+	GPUs  []GPU  `json:"gpus,omitempty" wire:"max=64"`
 }
 
 // Adapter is which adapter a device is, and where in the host. Empty fields are unknown.
@@ -32,7 +35,7 @@ type Adapter struct {
 	PCI string `json:"pci_address,omitempty" wire:"name"`
 	// Slot is the name of the physical slot.
 	Slot string `json:"slot,omitempty" wire:"name"`
-	// NUMANode is −1 if there is none.
+	// NUMANode is −1 without one.
 	NUMANode int    `json:"numa_node" wire:"min=-1"`
 	BoardID  string `json:"board_id,omitempty" wire:"name"`
 	Model    string `json:"model,omitempty" wire:"name"`
@@ -185,6 +188,29 @@ type Interrupt struct {
 	// Count is how often it came since the kernel started.
 	Count uint64 `json:"count"`
 }
+
+// GPU is an accelerator, and how an adapter reaches it. Empty fields are unknown.
+type GPU struct {
+	PCI    string `json:"pci_address" wire:"name,key"`
+	Driver string `json:"driver,omitempty" wire:"name"`
+	// NUMANode is −1 without one.
+	NUMANode int `json:"numa_node" wire:"min=-1"`
+	// BAR is the size of its largest BAR.
+	BAR int64 `json:"bar_bytes,omitempty"`
+	// Memory is what lets the adapter register its memory: a kernel module such as
+	// nvidia_peermem, amdgpu, dma-buf, or none.
+	Memory string `json:"peer_memory,omitempty" wire:"word"`
+	// Distance is that to the adapter, as nvidia-smi topo -m has it: PIX (the same bridge), PXB
+	// (the same switch), PHB (the same host bridge), NODE (the same NUMA node) or SYS.
+	Distance string `json:"distance" wire:"word"`
+	// ACS is redirect if bridges send what goes between the two through the CPU, although they
+	// share a switch, and direct if none does. Redirecting are these bridges.
+	ACS         string   `json:"acs,omitempty" wire:"word"`
+	Redirecting []string `json:"acs_redirecting,omitempty" wire:"name"`
+}
+
+// SharesSwitch reports whether no host bridge is between adapter and GPU.
+func (g *GPU) SharesSwitch() bool { return g.Distance == "PIX" || g.Distance == "PXB" }
 
 // HardwareState is the state of the hardware of a device.
 type HardwareState struct {

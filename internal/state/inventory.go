@@ -2,6 +2,7 @@ package state
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -276,4 +277,24 @@ type LeakedBy struct {
 	// Verb is the one in which it ended.
 	Verb    string      `json:"verb,omitempty"`
 	Objects []TypeCount `json:"objects"`
+}
+
+// Sum adds counts without overflow. It ignores negative ones.
+func Sum(counts ...int64) int64 {
+	var total int64
+	for _, n := range counts {
+		total += min(max(n, 0), math.MaxInt64-total)
+	}
+	return total
+}
+
+// Totals returns one count for each type, and the number of all objects.
+func Totals(counts []TypeCount) (all []TypeCount, objects int64) {
+	for _, c := range counts {
+		objects = Sum(objects, c.Objects)
+		if c.Objects > 0 && !slices.ContainsFunc(all, func(other TypeCount) bool { return other.Type == c.Type }) {
+			all = append(all, TypeCount{Type: c.Type, Objects: CountOf(counts, c.Type)})
+		}
+	}
+	return all, objects
 }

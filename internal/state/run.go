@@ -55,6 +55,8 @@ type Run struct {
 	Facts *Facts `json:"facts,omitempty"`
 	// Hardware has the devices in the order in which they were read.
 	Hardware []Hardware `json:"hardware,omitempty"`
+	// Path is the path to the peer that was asked.
+	Path *Path `json:"path,omitempty"`
 	// CPU is the user and system time of the child.
 	CPU time.Duration `json:"cpu_ns,omitempty"`
 	// MaxRSS is the maximum resident memory of the child in bytes, as it reports itself
@@ -65,12 +67,13 @@ type Run struct {
 // Kind is what was run.
 type Kind string
 
-// The kinds of run. KindHardware is one run for all devices.
+// The kinds of run. KindHardware is one run for all devices, and KindAsk asks a peer.
 const (
 	KindProbe     Kind = "probe"
 	KindContract  Kind = "contract"
 	KindInventory Kind = "inventory"
 	KindHardware  Kind = "hardware"
+	KindAsk       Kind = "ask"
 )
 
 // Kinds returns the kinds of run that each device has by itself.

@@ -44,6 +44,8 @@ type Config struct {
 	// child reads all devices, except those that failed recently and those that a stuck
 	// child still reads.
 	Hardware Schedule
+	// Paths is the schedule of runs that ask peers.
+	Paths Paths
 	// CounterWidth returns the bits of a counter in a table of counters. Zero means a gauge.
 	// Nil means that each counter has 64.
 	CounterWidth func(table string, group state.CounterGroup, name string) int

@@ -71,6 +71,8 @@ type children struct {
 	checks    ofContracts
 	inventory of
 	hardware  ofHardware
+	// asks has the scripts of children that ask a peer, which are counted under asking(peer).
+	asks of
 }
 
 // fakes starts fake children and notes when.
@@ -101,6 +103,8 @@ func contractsOf(device string) string { return "contracts of " + device }
 
 func inventoryOf(device string) string { return "inventory of " + device }
 
+func asking(peer string) string { return "asking " + peer }
+
 func hardwareOf(device string) string { return "hardware of " + device }
 
 const allHardware = "hardware"
@@ -112,6 +116,8 @@ func fakeCommand(kind state.Kind, device string, r wire.Request) child.Command {
 		return child.Command{Path: device, Name: contractsOf(device), Args: r.Done}
 	case state.KindInventory:
 		return child.Command{Path: inventoryOf(device)}
+	case state.KindAsk:
+		return child.Command{Path: "ask of " + device, Name: asking(r.Path.Peer)}
 	case state.KindHardware:
 		return child.Command{Path: hardwareOf(strings.Join(r.Hardware.Devices, " ")), Name: allHardware, Args: r.Hardware.Devices}
 	default:
@@ -140,7 +146,10 @@ func (f *fakes) launch(c child.Command, out io.WriteCloser) child.Process {
 		f: f, device: device, name: name, id: 1000 + len(f.order),
 		out: out, killed: make(chan struct{}), ended: make(chan struct{}),
 	}
+	peer, isAsk := strings.CutPrefix(name, asking(""))
 	switch of, isInventory := strings.CutPrefix(device, inventoryOf("")); {
+	case isAsk:
+		p.script = f.asks(peer, n)
 	case isInventory:
 		p.script = f.inventory(of, n)
 	case name == allHardware:

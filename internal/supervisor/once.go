@@ -166,6 +166,11 @@ func (w *worker) onceOnly(runs, inventories context.Context) {
 			dev.Contracts.Verdicts = c.verdicts
 		}
 	})
+	if w.paths != nil {
+		for _, t := range w.s.cfg.Paths.Peers(w.name) {
+			w.paths.ask(runs, t, w.s.cfg.Paths.Timeout)
+		}
+	}
 	if w.inventory != nil {
 		w.inventory.takeOne(inventories)
 	}

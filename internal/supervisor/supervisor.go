@@ -335,8 +335,9 @@ func (s *Supervisor) publish() {
 			snap.Devices = append(snap.Devices, state.DeviceState{Name: key.device})
 		}
 		switch dev := &snap.Devices[i]; {
-		case key.kind == state.KindProbe:
+		case key.kind == state.KindProbe, key.kind == state.KindAsk && dev.Stuck == nil:
 			dev.Stuck = left.stuck
+		case key.kind == state.KindAsk:
 		case key.kind == state.KindInventory:
 			dev.Resources = copied(dev.Resources)
 			dev.Resources.Stuck = left.stuck

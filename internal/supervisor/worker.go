@@ -29,6 +29,8 @@ type worker struct {
 	// contracts and inventory are nil if there are no such runs.
 	contracts *contractRunner
 	inventory *inventoryWorker
+	// paths is nil if no peers are asked.
+	paths *pathWorker
 	// facts are what probe runs found out about the device. full is the last full run, as in
 	// the snapshot, and fullOK is true if the last attempt at one was ok. outdated is true if the
 	// configuration of the probes has changed since the last run was started.
@@ -75,6 +77,10 @@ func newWorker(s *Supervisor, name string) *worker {
 	if s.cfg.Inventory.Interval > 0 {
 		w.inventory = newInventoryWorker(w)
 	}
+	if s.cfg.Paths.Interval > 0 {
+		w.paths = &pathWorker{w: w, log: changeLogger{log: log}, last: make(map[string]time.Time), skip: make(map[string]int)}
+		w.state.Paths = s.cfg.Paths.Worked[name]
+	}
 	return w
 }
 
@@ -82,9 +88,12 @@ func newWorker(s *Supervisor, name string) *worker {
 // stuck child, when the supervisor ends.
 func (w *worker) work(ctx context.Context) {
 	defer w.cancel(nil)
-	var inventories sync.WaitGroup
+	var inventories sync.WaitGroup // and the runs that ask peers
 	if w.inventory != nil {
 		inventories.Go(func() { w.inventory.run(ctx) })
+	}
+	if w.paths != nil {
+		inventories.Go(func() { w.paths.run(ctx) })
 	}
 	ended := w.runAll(ctx)
 	inventories.Wait()

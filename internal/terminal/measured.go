@@ -235,3 +235,31 @@ func ownedBy(d *api.Device) string {
 	}
 	return words
 }
+
+// gpuAdapters returns the readings of adapters on a host with GPUs, by name.
+func gpuAdapters(s *api.Status) (all []*state.Hardware) {
+	for i := range s.Devices {
+		if h := s.Devices[i].Hardware; h != nil && h.Latest != nil && len(h.Latest.GPUs) > 0 {
+			all = append(all, h.Latest)
+		}
+	}
+	slices.SortFunc(all, func(a, b *state.Hardware) int { return strings.Compare(a.Device, b.Device) })
+	return all
+}
+
+// nearest returns which GPUs are nearest to an adapter, or which adapters to a GPU.
+func nearest(all []*state.Hardware, name string) string {
+	var names groups[string] // by distance
+	for _, h := range all {
+		for i, g := range h.GPUs {
+			if h.Device == name {
+				names.add(g.Distance, fmt.Sprint("GPU", i))
+			} else if g.PCI == name {
+				names.add(g.Distance, h.Device)
+			}
+		}
+	}
+	const order = "PIX PXB PHB NODE SYS"
+	slices.SortFunc(names.keys, func(a, b string) int { return strings.Index(order, a) - strings.Index(order, b) })
+	return text.Join(names.of[names.keys[0]], ", ", maxNames)
+}

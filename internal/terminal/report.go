@@ -49,7 +49,13 @@ func WriteBrief(w io.Writer, s *api.Status, end End, screen Screen) error {
 	return write(w, "brief", report{Status: s, End: end}, screen)
 }
 
-func write(w io.Writer, name string, r report, screen Screen) error {
+// WritePaths writes a table of the paths of a device to devices of peers as seen at a moment, and
+// for each that does not work, the evidence and what it means. The error is that of w.
+func WritePaths(w io.Writer, device string, paths []state.PathState, now time.Time, screen Screen) error {
+	return write(w, "paths", api.PathRows(&state.DeviceState{Name: device, Paths: paths}, now), screen)
+}
+
+func write(w io.Writer, name string, r any, screen Screen) error {
 	t, err := template.New("report").Funcs(functions(screen)).Parse(reportTemplate)
 	if err != nil {
 		return fmt.Errorf("template of the report: %w", err)

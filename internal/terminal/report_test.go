@@ -65,11 +65,33 @@ func TestReport(t *testing.T) {
 	for _, name := range []string{"no_devices", "not_probed", "accepted", "contract_violated", "left_alone", "permission_denied"} {
 		golden.Check(t, filepath.Join("testdata", name+".txt"), write(t, host(t, name), terminal.Write, screen))
 	}
-	for _, name := range []string{"healthy", "stuck", "leaks", "slow_vector", "known_of_driver"} {
+	for _, name := range []string{"healthy", "stuck", "leaks", "slow_vector", "known_of_driver", "peers"} {
 		golden.Check(t, filepath.Join("testdata", "one_"+name+".txt"), write(t, alone(host(t, name)), terminal.Write, screen))
 	}
 	golden.Check(t, filepath.Join("testdata", "one_leaks.ascii.txt"), write(t, alone(host(t, "leaks")), terminal.Write, terminal.Screen{}))
 	golden.Check(t, filepath.Join("testdata", "hostile.txt"), write(t, host(t, "hostile"), terminal.Write, screen))
+}
+
+// TestGPUDirect verifies the matrix of adapters and GPUs, and what unknown values look like.
+func TestGPUDirect(t *testing.T) {
+	t.Parallel()
+	h := host(t, "healthy")
+	s := *h.Snapshot
+	s.Devices = slices.Clone(s.Devices)
+	h.Snapshot = &s
+	near := state.GPU{PCI: "0000:1b:00.0", Driver: "nvidia", BAR: 128 << 30, Memory: "dma-buf", Distance: "PXB", ACS: "redirect", Redirecting: []string{"0000:17:00.0"}}
+	far := state.GPU{PCI: "0000:43:00.0", NUMANode: 1, Distance: "SYS"}
+	for i := range s.Devices[:2] {
+		r := state.Hardware{Device: s.Devices[i].Name, Identity: state.Adapter{NUMANode: i}, IOMMU: "DMA-FQ", GPUs: []state.GPU{near, far}}
+		if i > 0 {
+			r.IOMMU, r.GPUs[0].Distance, r.GPUs[0].ACS, r.GPUs[1].Distance = "", "SYS", "", "PXB"
+		}
+		s.Devices[i].Hardware = &state.HardwareState{Latest: &r}
+	}
+	golden.Check(t, filepath.Join("testdata", "gpudirect.txt"), write(t, h, terminal.Write, terminal.Screen{Unicode: true, Width: 100}))
+	if report := write(t, alone(h), terminal.Write, terminal.Screen{}); !strings.Contains(report, "0000:1b:00.0, nvidia") {
+		t.Error("it is not in the report of one device")
+	}
 }
 
 func TestBrief(t *testing.T) {
@@ -169,6 +191,24 @@ func TestWriteFails(t *testing.T) {
 	want := errors.New("no space left on device")
 	s := api.New(host(t, "healthy").Evaluated(), api.Options{Now: apitest.Now()})
 	if err := terminal.Write(broken{want}, s, terminal.End{}, terminal.Screen{}); !errors.Is(err, want) {
+		t.Errorf("the error is %v, want %v", err, want)
+	}
+}
+
+// TestWritePaths verifies that each pair has a line, and those that do not work what that means.
+func TestWritePaths(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	screen := terminal.Screen{Unicode: true, Width: 100}
+	paths := apitest.Paths()
+	paths[3].Peer = evil
+	if err := terminal.WritePaths(&b, "mlx5_0", paths, apitest.Now(), screen); err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, filepath.Join("testdata", "paths.txt"), b.String())
+	harmless(t, b.String(), screen)
+	want := errors.New("no space left on device")
+	if err := terminal.WritePaths(broken{want}, "mlx5_0", paths, apitest.Now(), screen); !errors.Is(err, want) {
 		t.Errorf("the error is %v, want %v", err, want)
 	}
 }

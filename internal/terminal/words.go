@@ -72,7 +72,13 @@ func functions(screen Screen) template.FuncMap {
 			}
 			return text.Duration(median)
 		},
-		"adapter": api.Adapter, "errors": api.LatencyErrors, "event": api.Event, "growth": api.Growth, "links": api.Links,
+		"paths": func(s *api.Status) (all []api.PathRow) {
+			for _, d := range s.Devices {
+				all = append(all, api.PathRows(d.DeviceState, s.Generated)...)
+			}
+			return all
+		},
+		"pathColumns": api.PathColumns, "bytes": text.Bytes, "gpuAdapters": gpuAdapters, "nearest": nearest, "adapter": api.Adapter, "errors": api.LatencyErrors, "event": api.Event, "growth": api.Growth, "links": api.Links,
 		"memlock": api.Memlock, "method": api.Method, "objects": api.Counts, "steadiness": api.Steadiness,
 		"ago":    func(s *api.Status, t time.Time) string { return text.Ago(s.Generated, t) },
 		"times":  func(n uint64) string { return text.Count(int64(n), "time", "times") },

@@ -128,3 +128,11 @@ func ShortID(id string) string {
 	}
 	return Clean(id)
 }
+
+// Around returns a text between two others. It is empty if the text is.
+func Around(before, s, after string) string {
+	if s == "" {
+		return ""
+	}
+	return before + s + after
+}

@@ -23,7 +23,7 @@ func short(kind health.Kind) string {
 		health.FindingNotification: "notify_failed", health.FindingContract: "contract", health.FindingExhausted: "exhausted",
 		health.FindingCgroupNearLimit: "cgroup_limit", health.FindingMemlock: "memlock_limit",
 		health.FindingTogether: "irqs_together", health.FindingIsolated: "irqs_isolated", health.FindingIncomplete: "inventory",
-		health.FindingUnreadable: "hw_unreadable", health.FindingRefused: "counters", health.FindingSaturated: "saturated",
+		health.FindingUnreadable: "hw_unreadable", health.FindingRefused: "counters", health.FindingSaturated: "saturated", health.FindingGPUUnavailable: "no_gpudirect",
 	}[kind], string(kind))
 }
 

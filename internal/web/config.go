@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"path"
 	"strings"
 	"time"
@@ -38,6 +39,9 @@ type Config struct {
 	// or an error that explains what is wrong with the names. Nil means that there are no
 	// collectors.
 	Only func(collect, exclude []string) (prometheus.Gatherer, error)
+	// Paths answers peers, below /api/v1/path/. It must limit the bodies that it reads, and how
+	// long it takes. Nil means that peers may not ask.
+	Paths http.Handler
 	// Registerer takes the metrics of the handler itself.
 	Registerer prometheus.Registerer
 	// Logger logs scrapes that failed in part or whole.
@@ -97,7 +101,7 @@ func validateMetricsPath(p string) error {
 	switch {
 	case !strings.HasPrefix(p, "/"):
 		return fmt.Errorf("metrics path %q does not begin with /", p)
-	case p == "/" || p == "/-" || strings.HasPrefix(p, "/-/") || p == api.Path || p == api.OldPath || p == api.VerdictPath:
+	case p == "/" || p == "/-" || strings.HasPrefix(p, "/-/") || p == api.Path || p == api.OldPath || p == api.VerdictPath || p == api.ProbePath || strings.HasPrefix(p+"/", api.PeersPath):
 		return fmt.Errorf("metrics path %q is taken", p)
 	case path.Clean(p) != p:
 		return fmt.Errorf("metrics path %q is not in its shortest form %q", p, path.Clean(p))

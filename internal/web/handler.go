@@ -14,9 +14,9 @@ import (
 	"rdma_exporter/internal/api"
 )
 
-// New returns a handler of all paths of the exporter, for GET and HEAD. It is safe for
-// concurrent use. New returns an error if the configuration is invalid, and panics if
-// Registerer already has other metrics with the names of the handler's.
+// New returns a handler of all paths of the exporter. It is safe for concurrent use. New returns an
+// error if the configuration is invalid, and panics if Registerer already has other metrics with
+// the names of the handler's.
 func New(c Config) (http.Handler, error) {
 	c, err := c.Validate()
 	if err != nil {
@@ -31,6 +31,11 @@ func New(c Config) (http.Handler, error) {
 	mux.Handle("GET "+api.VerdictPath, newVerdict(c))
 	mux.HandleFunc("GET "+api.OldPath, movedAPI)
 	mux.Handle("GET "+c.MetricsPath, metrics(c))
+	mux.Handle("GET "+api.ProbePath, newProbe(c))
+	if c.Paths != nil {
+		mux.Handle("GET "+api.PeersPath, c.Paths)
+		mux.Handle("POST "+api.PeersPath, c.Paths)
+	}
 	mux.Handle("GET "+healthyPath, http.HandlerFunc(healthy))
 	mux.Handle("GET "+readyPath, ready(c.Snapshot))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

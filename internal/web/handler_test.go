@@ -206,7 +206,7 @@ func TestValidate(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"/", "/-", "/-/ready", "/-/x", "/api/v1/status", "/api/v1/verdict", "/api/v2/status", "/a/", "//a", "/a/../b", "/{a}", "/a b", "/a?b", "/a#b", "/%41", "/ä", `/a\b`} {
+	for _, path := range []string{"/", "/-", "/-/ready", "/-/x", "/api/v1/status", "/api/v1/verdict", "/api/v2/status", "/api/v1/path", "/api/v1/path/x", "/probe", "/a/", "//a", "/a/../b", "/{a}", "/a b", "/a?b", "/a#b", "/%41", "/ä", `/a\b`} {
 		c := config(nil)
 		c.MetricsPath = path
 		if _, err := web.New(c); err == nil {

@@ -12,7 +12,7 @@ const (
 	// headerTimeout limits a TLS handshake, and then the header of a request. A silent new
 	// connection is closed after as long.
 	headerTimeout = 5 * time.Second
-	// readTimeout limits a whole request. Bodies are ignored.
+	// readTimeout limits a whole request. Only the handler of peers reads bodies.
 	readTimeout = 10 * time.Second
 	// writeTimeout limits the answer, from the end of the request's header. An answer for
 	// many devices has megabytes.

@@ -111,6 +111,12 @@ func more() map[string][]string {
 			`<p class="text warning"><span aria-hidden="true">▲</span> <b>Vector 13:</b> median 94.8 µs, p99 270 µs, slow, <time datetime="2026-03-01T11:59:48Z"`,
 			"<desc>16 of 16 measured, usually 9.3 µs.</desc>",
 		},
+		"peers": {
+			`<thead><tr><th scope="col">peer</th><th scope="col">its device</th><th scope="col">result</th>`,
+			`<tr><th scope="row">node-18:10879</th><td>mlx5_0</td><td>ok, RC success</td><td></td><td>2.9 µs, 3.4 µs, 81 µs</td><td>0, 0 of 9</td><td>4096</td><td>20 s ago</td></tr>`,
+			`<p><span class="badge warning"><span aria-hidden="true">▲</span> lost_forward</span> <b>node-19:10879, mlx5_0:</b> 6 of 9 packets were lost on the way there, 1 on the way back. Packets get lost on the way to the peer.`,
+			`<p><span class="badge info"><span aria-hidden="true">i</span> control_unreachable</span> <b>node-21:10879:</b> dial tcp: connection refused. The peer could not be asked`,
+		},
 		"left_alone": {
 			"; reduced: mpirun (process 4711) holds queue pairs</li>", "; put off: mpirun (process 4711) holds queue pairs</li>",
 			"not run yet, or switched off; put off: the kernel does not tell", "<p>Put off: mpirun (process 4711) holds queue pairs.</p>", `<tr class="ok" role="row">`,
@@ -290,6 +296,7 @@ func TestGlance(t *testing.T) {
 		"slow_vector":       {"critical", "7 completions whose event did not come by the deadline", "vector 3: 7", "/proc/interrupts"},
 		"permission_denied": {"critical", "The device needs attention", "permission denied", "<code>ls -l /dev/infiniband</code>"},
 		"memlock_too_small": {"critical", "The device needs attention", "ENOMEM", "may lock 64 KiB", "LimitMEMLOCK=infinity"},
+		"peers":             {"ok", "All is well. No action needed"},
 		"left_alone":        {"ok", "All is well. No action needed", "2 devices: 2 ok."},
 		"simulated":         {"Simulated devices:", "unknown", "2 of 3 devices not probed yet, or not recently", "The first probe run has not finished on every device"},
 		"hostile":           {"critical", "&lt;script&gt;"},

@@ -29,6 +29,8 @@ func functions() template.FuncMap {
 		"methods":       collect(func(p state.Probe) []state.Method { return p.Methods }),
 		"ports":         func(d deviceView) []state.Port { return d.Ports() },
 		"registrations": collect(func(p state.Probe) []state.Registration { return p.Registrations }),
+		"paths":         func(d deviceView) []api.PathRow { return api.PathRows(d.DeviceState, d.now) },
+		"pathColumns":   api.PathColumns,
 		"bar":           bar,
 		"counts":        api.Counts,
 		"event":         api.Event,

@@ -24,7 +24,7 @@ func forms() map[string]string {
 // values has a value of each enumerated type.
 func values() []string {
 	return []string{
-		"ok", "holds", "critical", "busy", "sent", "4KiB", "registered", "memlock", "loopback", "any", "counters", "user", "timeout", "full",
+		"ok", "holds", "critical", "busy", "sent", "4KiB", "registered", "memlock", "loopback", "any", "counters", "user", "timeout", "full", "peer",
 	}
 }
 

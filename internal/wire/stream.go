@@ -33,6 +33,7 @@ type Line struct {
 	Reduced     *state.Reduced            `json:"reduced,omitzero"`
 	Inventory   *state.Inventory          `json:"inventory,omitzero"`
 	Hardware    *state.Hardware           `json:"hardware,omitzero"`
+	Path        *state.Path               `json:"path,omitzero"`
 	Depth       *Depth                    `json:"depth,omitzero"`
 	Facts       *state.Facts              `json:"facts,omitzero"`
 	End         *End                      `json:"end,omitzero"`
@@ -230,6 +231,8 @@ func (l *Line) addTo(run *state.Run, seen map[string]bool) error {
 		run.Inventory = l.Inventory
 	case l.Hardware != nil:
 		return add(seen, &run.Hardware, *l.Hardware, MaxDevices)
+	case l.Path != nil:
+		run.Path = l.Path
 	case l.Depth != nil:
 		run.Depth, run.Sizes = l.Depth.Depth, l.Depth.Sizes
 	case l.Facts != nil:

@@ -165,6 +165,9 @@ func TestMisuse(t *testing.T) {
 		{"--kernel", "../trixie", "true"},
 		{"--providers", "Sid", "true"},
 		{"--siw", "--no-devices", "true"},
+		{"--nodes", "3", "true"},
+		{"--nodes=2", "--no-devices", "true"},
+		{"--nodes=2", "--forward", "80", "true"},
 		{"--adapter", "mlx5,", "true"},
 		{"--adapter=Mlx5", "true"},
 		{"--no-such-option", "true"},
@@ -452,6 +455,31 @@ func TestSignalsArePassedOn(t *testing.T) {
 			r.checkClean(t)
 		})
 	}
+}
+
+// TestNodes verifies that two machines have a device on their wire, whose lines say which wrote
+// them, that the higher status counts, and that a signal ends both.
+func TestNodes(t *testing.T) {
+	r := newRunner(t)
+	const look = `cat /sys/class/infiniband/rxe2/ports/1/gids/1; exit $((NODE + 3))`
+	got := r.run(t, "--quiet", "--nodes", "2", "bash", "-c", look)
+	for _, want := range []string{"1: 0000:0000:0000:0000:0000:ffff:0a63:0001\n", "2: 0000:0000:0000:0000:0000:ffff:0a63:0002\n"} {
+		if got.status != 5 || got.stderr != "" || !strings.Contains(got.stdout, want) {
+			t.Errorf("%+v, want status 5 and %q", got, want)
+		}
+	}
+	cmd := r.command(t, "--quiet", "--nodes", "2", "bash", "-c", `trap 'exit $NODE' TERM; echo ready; while :; do sleep 0.1; done`)
+	stdout := bufio.NewReader(running.Must(cmd.StdoutPipe())(t))
+	running.Check(t, cmd.Start())
+	for range 2 {
+		running.Must(stdout.ReadString('\n'))(t) // from either
+	}
+	running.Check(t, cmd.Process.Signal(syscall.SIGTERM))
+	_, _ = io.Copy(io.Discard, stdout)
+	if status := statusOf(t, cmd.Wait()); status != 2 {
+		t.Errorf("status %d, want 2", status)
+	}
+	r.checkClean(t)
 }
 
 func TestSignalThatIsIgnoredEndsTheMachine(t *testing.T) {

@@ -155,6 +155,7 @@ func (d *device) setAHAttr(c *C.struct_ibv_ah_attr, v verbs.Verb, attr verbs.AHA
 		c.is_global = 1
 		*(*verbs.GID)(unsafe.Pointer(&c.grh.dgid)) = attr.DGID
 		c.grh.sgid_index = C.uint8_t(attr.SGIDIndex)
+		c.grh.flow_label = C.uint32_t(attr.FlowLabel)
 		c.grh.hop_limit = C.uint8_t(attr.HopLimit)
 	}
 	return nil

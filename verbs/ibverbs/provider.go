@@ -34,10 +34,10 @@ func Available() error { return nil }
 
 // trace calls a verb between Begin and End and turns its errno into an error.
 func trace(t verbs.Tracer, device string, v verbs.Verb, call func(ns *C.int64_t) C.int) error {
-	var ns C.int64_t
+	var ns [2]C.int64_t
 	t.Begin(v)
-	errno := syscall.Errno(call(&ns))
-	t.End(verbs.Call{Verb: v, Duration: time.Duration(ns), Errno: errno})
+	errno := syscall.Errno(call(&ns[0]))
+	t.End(verbs.Call{Verb: v, Began: time.Duration(ns[1]), Duration: time.Duration(ns[0]), Errno: errno})
 	if errno != 0 {
 		return &verbs.Error{Verb: v, Device: device, Errno: errno}
 	}

@@ -2,7 +2,8 @@
  * Every verb is called through this header. Each helper returns 0 or a
  * positive errno and writes its results through out-pointers, so that errno is
  * read in the thread and at the moment in which it was set. Each measures the
- * call alone, by CLOCK_MONOTONIC, and writes nanoseconds to *ns.
+ * call alone, by CLOCK_MONOTONIC, and writes nanoseconds to ns: how long it took,
+ * and when it began.
  */
 #ifndef RDMA_EXPORTER_SHIM_H
 #define RDMA_EXPORTER_SHIM_H
@@ -59,7 +60,8 @@ static inline int shim_null_errno(const void *p)
 		errno = 0;                        \
 		shim_start = shim_now();          \
 		call;                             \
-		*ns = shim_now() - shim_start;    \
+		ns[0] = shim_now() - shim_start;  \
+		ns[1] = shim_start;               \
 	} while (0)
 
 #define SHIM_PTR(out, call)                       \

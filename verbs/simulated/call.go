@@ -59,7 +59,7 @@ func run(tracer verbs.Tracer, device string, v verbs.Verb, latency time.Duration
 	} else if effect != nil && !ignored {
 		f = effect(short)
 	}
-	done := verbs.Call{Verb: v, Duration: time.Since(start)}
+	done := verbs.Call{Verb: v, Began: time.Duration(start.UnixNano()), Duration: time.Since(start)}
 	if f == nil {
 		tracer.End(done)
 		return nil

@@ -50,6 +50,8 @@ type Route struct {
 	AH   verbs.AHAttr
 	// MTU is in bytes.
 	MTU int
+	// Type is that of the GID by which the port is reached. It has no meaning with a LID.
+	Type verbs.GIDType
 	// PKeyIndex is that of the partition.
 	PKeyIndex uint16
 	// by names the address in words.
@@ -106,7 +108,7 @@ func (s *Session) addresses(number int) ([]Route, error) {
 		r := Route{Port: number, AH: ah, MTU: attr.ActiveMTU, by: fmt.Sprintf("LID %d", ah.DLID)}
 		for _, e := range table {
 			if ah.Global && e.Port == number && e.Index == ah.SGIDIndex {
-				r.by = fmt.Sprintf("GID %d, %s (%s)", e.Index, e.GID, e.Type)
+				r.Type, r.by = e.Type, fmt.Sprintf("GID %d, %s (%s)", e.Index, e.GID, e.Type)
 			}
 		}
 		routes = append(routes, r)

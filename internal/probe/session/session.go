@@ -33,6 +33,8 @@ type Options struct {
 	// Exhausted, if not nil, is called as soon as a verb failed. It reports whether the device
 	// has no more objects of a type.
 	Exhausted func(*verbs.Error) (state.Refused, bool)
+	// Ended, if not nil, is called with the error of the work, or nil, before the report is ended.
+	Ended func(error)
 	// Out takes the report.
 	Out *wire.Writer
 }
@@ -73,6 +75,9 @@ func Run(ctx context.Context, o Options, f func(context.Context, *Session) error
 	err := run(ctx, o, f)
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("work on %s: %w", o.Device, err)
+	}
+	if o.Ended != nil {
+		o.Ended(err)
 	}
 	end := wire.End{MaxRSS: maxRSS()}
 	if err != nil {

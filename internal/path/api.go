@@ -1,0 +1,211 @@
+package path
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"slices"
+	"time"
+
+	"rdma_exporter/internal/probe/session"
+	"rdma_exporter/verbs"
+)
+
+// The paths of the API.
+const (
+	DevicesPath  = "/api/v1/path/devices"
+	SessionsPath = "/api/v1/path/sessions"
+)
+
+// Limits of sessions and of requests.
+const (
+	// MaxFlows limits the queue pairs of a session.
+	MaxFlows = 8
+	// MaxPackets limits the packets of a session.
+	MaxPackets = 40
+	// MaxLife limits how long a session lasts.
+	MaxLife = 10 * time.Second
+	// Lease limits how long a responder lasts.
+	Lease = time.Minute
+	// Reserve is the end of a session in which a prober sends nothing more.
+	Reserve = 2 * time.Second
+	// MaxBody limits a request and an answer, in bytes.
+	MaxBody = 1 << 20
+
+	maxAddresses = 256
+	// The first queue pairs of a port are those of its management.
+	minQPN, maxQPN = 2, 1<<24 - 1
+	minMTU, maxMTU = 256, 4096
+)
+
+// Device is a device of a peer that answers.
+type Device struct {
+	Name string `json:"name"`
+	Rail string `json:"rail,omitempty"`
+	ToR  string `json:"tor,omitempty"`
+	// Active is true if a port is.
+	Active bool   `json:"active"`
+	Ports  []Port `json:"ports,omitempty"`
+	// Reached counts the other clients that it answered lately.
+	Reached int `json:"reached"`
+}
+
+// Port is a port of such a device.
+type Port struct {
+	Number    int       `json:"port"`
+	State     string    `json:"state"`
+	LinkLayer string    `json:"link_layer,omitempty"`
+	MTU       int       `json:"mtu_bytes,omitempty"`
+	GIDs      []Address `json:"gids,omitempty"`
+}
+
+// Address is an address of a port: on InfiniBand a LID, or a GID with its type as verbs names it.
+type Address struct {
+	GID  string `json:"gid,omitempty"`
+	Type string `json:"type,omitempty"`
+	LID  uint16 `json:"lid,omitempty"`
+}
+
+// AddressOf returns the address by which a route leads to its port.
+func AddressOf(r session.Route) Address {
+	if !r.AH.Global {
+		return Address{LID: r.AH.DLID}
+	}
+	return Address{GID: r.AH.DGID.String(), Type: r.Type.String()}
+}
+
+// suits reports whether two addresses are on the same kind of network.
+func (a Address) suits(b Address) bool {
+	ipA, errA := netip.ParseAddr(a.GID)
+	ipB, errB := netip.ParseAddr(b.GID)
+	if errA != nil || errB != nil {
+		return a.LID != 0 && b.LID != 0
+	}
+	return a.Type == b.Type && ipA.Is4In6() == ipB.Is4In6() && ipA.IsLinkLocalUnicast() == ipB.IsLinkLocalUnicast()
+}
+
+// Match returns the first route and the first of the addresses that suit each other.
+func Match(routes []session.Route, to []Address) (route session.Route, address int, err error) {
+	for i, a := range to {
+		for _, r := range routes {
+			if a.suits(AddressOf(r)) {
+				return r, i, nil
+			}
+		}
+	}
+	return route, 0, errors.New("no GID or LID of the port is on the same kind of network as one of the peer")
+}
+
+// To returns how a port reaches an address by one of its routes. Only addresses of [Match] will do.
+func (a Address) To(r session.Route, flowLabel uint32) verbs.AHAttr {
+	to := r.AH
+	to.DLID, to.FlowLabel = a.LID, flowLabel
+	if ip, err := netip.ParseAddr(a.GID); err == nil {
+		to.DGID = ip.As16()
+	}
+	return to
+}
+
+// Session is the request for a session: packets that the peer will answer.
+type Session struct {
+	Device string `json:"device"`
+	// Addresses are those of the prober's port, the best first.
+	Addresses []Address `json:"addresses"`
+	// QPNs are the prober's queue pairs, one for each flow, or one for all.
+	QPNs []uint32 `json:"qpns"`
+	QKey uint32   `json:"qkey"`
+	// Packets is the number of packets, and Life how long the session is to last, in seconds.
+	Packets int `json:"packets"`
+	Life    int `json:"life_seconds"`
+	// MTU is that of the prober's port, in bytes.
+	MTU int `json:"mtu_bytes"`
+	// RC is the prober's queue pair for a message on a reliable connection. Zero means none.
+	RC uint32 `json:"rc_qpn,omitempty"`
+}
+
+// Validate returns an error that says what is wrong with the request.
+func (s *Session) Validate() error {
+	switch {
+	case s.Device == "":
+		return errors.New("device is missing")
+	case len(s.Addresses) == 0 || len(s.Addresses) > maxAddresses:
+		return fmt.Errorf("%d addresses: use 1 to %d", len(s.Addresses), maxAddresses)
+	case len(s.QPNs) == 0 || len(s.QPNs) > MaxFlows || slices.Min(s.QPNs) < minQPN || slices.Max(s.QPNs) > maxQPN || s.RC > maxQPN:
+		return fmt.Errorf("qpns: use 1 to %d numbers from %d, of up to 24 bits", MaxFlows, minQPN)
+	case s.QKey > math.MaxInt32:
+		return errors.New("qkey: its top bit must be clear")
+	case s.MTU < minMTU || s.MTU > maxMTU || s.MTU&(s.MTU-1) != 0:
+		return fmt.Errorf("mtu_bytes is %d: use a power of two from %d to %d", s.MTU, minMTU, maxMTU)
+	case s.Packets < 1 || s.Packets > MaxPackets:
+		return fmt.Errorf("%d packets: use 1 to %d", s.Packets, MaxPackets)
+	case s.Life < 1 || s.Life > int(MaxLife.Seconds()):
+		return fmt.Errorf("life_seconds is %d: use 1 to %d", s.Life, int(MaxLife.Seconds()))
+	}
+	return nil
+}
+
+// Opened is the answer to a request for a session.
+type Opened struct {
+	// ID is the session of the packets, in hexadecimal digits.
+	ID string `json:"id"`
+	// Address is where to send, and Source the index of the prober's address that suits it.
+	Address Address `json:"address"`
+	Source  int     `json:"source"`
+	QPN     uint32  `json:"qpn"`
+	QKey    uint32  `json:"qkey"`
+	// MTU is the lower one of the two ports, in bytes.
+	MTU int `json:"mtu_bytes"`
+	// Expires is when the session ends, by the clock of the peer. That is in Life seconds.
+	Expires time.Time `json:"expires"`
+	Life    int       `json:"life_seconds"`
+	RC      uint32    `json:"rc_qpn,omitempty"`
+}
+
+// Report is what the peer received in a session.
+type Report struct {
+	// Packets are those that came, each once.
+	Packets []Received `json:"packets"`
+	// PortActive is true if the port of the peer is active now.
+	PortActive bool `json:"port_active"`
+}
+
+// Received is a packet that came. Turnaround is the time until the answer was sent, by one clock.
+type Received struct {
+	Sequence   uint32        `json:"sequence"`
+	Flow       uint8         `json:"flow"`
+	Answered   bool          `json:"answered"`
+	Turnaround time.Duration `json:"turnaround_ns"`
+}
+
+// Error is the answer to a request that failed. Verb and Errno are empty if no verb did.
+type Error struct {
+	Status  int    `json:"-"`
+	Message string `json:"error"`
+	Verb    string `json:"verb,omitempty"`
+	Errno   string `json:"errno,omitempty"`
+}
+
+// Error implements error.
+func (e *Error) Error() string { return e.Message }
+
+// ErrorOf returns an error with the verb and errno that err has.
+func ErrorOf(status int, err error) *Error {
+	e := &Error{Status: status, Message: err.Error()}
+	if failed := (*verbs.Error)(nil); errors.As(err, &failed) {
+		e.Verb, e.Errno = string(failed.Verb), verbs.ErrnoName(failed.Errno)
+	}
+	return e
+}
+
+// Networks returns the networks whose hosts may ask.
+func (c *Config) Networks() (list []netip.Prefix, err error) {
+	for i, n := range c.Allow {
+		p, parseErr := netip.ParsePrefix(n)
+		if parseErr != nil {
+			err = errors.Join(err, fmt.Errorf("path.allow[%d] is %q: use a network such as 10.0.0.0/8", i, n))
+		}
+		list = append(list, p)
+	}
+	return list, err
+}

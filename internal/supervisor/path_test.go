@@ -1,0 +1,145 @@
+package supervisor
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/path"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
+)
+
+// found is a child that finds a path so.
+func found(peer string, r state.PathResult) script {
+	return script{output: lines(wire.Line{Path: &state.Path{Peer: peer, PeerDevice: "b", Result: r}}, wire.Line{End: &wire.End{}}), takes: time.Second}
+}
+
+func newPathBench(t *testing.T, asks of, peers []string, change func(*Config)) *bench {
+	t.Helper()
+	return benchOf(t, children{next: always(scriptOK(time.Second)), asks: asks}, func(c *Config) {
+		c.Paths = Paths{Schedule: Schedule{Interval: 5 * time.Minute, Timeout: 30 * time.Second}, Peers: func(string) (targets []wire.PathTarget) {
+			for _, p := range peers {
+				targets = append(targets, wire.PathTarget{Peer: p})
+			}
+			return targets
+		}, Slot: slot}
+		if change != nil {
+			change(c)
+		}
+	}, "a")
+}
+
+func slot(peer string, after time.Time) time.Time { return path.NextSlot(peer, 5*time.Minute, after) }
+
+func pathOf(t *testing.T, b *bench, peer string) state.PathState {
+	t.Helper()
+	for _, p := range stateOf(t, b.Snapshot(), "a").Paths {
+		if p.Peer == peer {
+			return p
+		}
+	}
+	t.Fatalf("no path to %s", peer)
+	return state.PathState{}
+}
+
+// TestPaths verifies that each peer is asked in its slot, once in the interval, and that two runs
+// are a minute apart.
+func TestPaths(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		peers := []string{"one:1", "two:2", "three:3"}
+		began := time.Now()
+		b := newPathBench(t, func(peer string, _ int) script { return found(peer, state.PathOK) }, peers, nil)
+		b.after(21 * time.Minute)
+		var all []time.Duration
+		for _, peer := range peers {
+			starts := b.kids.startsOf(asking(peer))
+			if len(starts) != 4 {
+				t.Errorf("%s: asked at %v, want 4 times", peer, starts)
+			}
+			for _, at := range starts {
+				due := slot(peer, began.Add(at-5*time.Minute))
+				if late := began.Add(at).Sub(due); late < 0 || late > 2*time.Minute {
+					t.Errorf("%s: asked %s after its slot", peer, late)
+				}
+			}
+			all = append(all, starts...)
+			if p := pathOf(t, b, peer); p.Result != state.PathOK || p.Worked.IsZero() || p.PeerDevice != "b" {
+				t.Errorf("%s: %+v", peer, p)
+			}
+		}
+		slices.Sort(all)
+		for i := range all[1:] {
+			if d := all[i+1] - all[i]; d < pathPause {
+				t.Errorf("two runs within %s", d)
+			}
+		}
+	})
+}
+
+// TestPathsThatFail verifies that pauses grow, that the past stays, and which result a child
+// has that hangs or crashes.
+func TestPathsThatFail(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name   string
+		script func(peer string) script
+		result state.PathResult
+		verb   string
+		// runs of an hour after the first, which works.
+		runs int
+	}{
+		{"works", func(peer string) script { return found(peer, state.PathOK) }, state.PathOK, "", 12},
+		{"lost", func(peer string) script { return found(peer, state.PathForward) }, state.PathForward, "", 5},
+		{"hangs", func(string) script { return scriptHang() }, state.PathSource, "ibv_destroy_cq", 5},
+		{"fails", func(string) script { return scriptFail() }, state.PathSource, "", 5},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				b := newPathBench(t, func(peer string, n int) script {
+					if n == 0 {
+						return found(peer, state.PathOK)
+					}
+					return test.script(peer)
+				}, []string{"p:1"}, nil)
+				b.after(65 * time.Minute)
+				if starts := b.kids.startsOf(asking("p:1")); len(starts) != 1+test.runs {
+					t.Errorf("%s: asked at %v, want %d times", test.name, starts, 1+test.runs)
+				}
+				p := pathOf(t, b, "p:1")
+				if p.Result != test.result || p.Verb != test.verb || p.PeerDevice != "b" || p.Worked.IsZero() || p.Failed() != (p.Failures > 0) {
+					t.Errorf("%s: %+v", test.name, p)
+				}
+			})
+		})
+	}
+}
+
+// TestPathsBefore verifies that peers that are no longer listed are forgotten, and that what
+// worked before a restart is known.
+func TestPathsBefore(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		worked := state.PathState{Path: state.Path{Peer: "p:1", PeerDevice: "b", Result: state.PathOK}, Worked: time.Now().Add(-time.Hour)}
+		gone := state.PathState{Path: state.Path{Peer: "gone:1", PeerDevice: "b", Result: state.PathOK}}
+		b := newPathBench(t, func(peer string, _ int) script { return found(peer, state.PathMTU) }, []string{"p:1"}, func(c *Config) {
+			c.Paths.Worked = map[string][]state.PathState{"a": {worked, gone}}
+		})
+		b.after(6 * time.Minute)
+		if all := stateOf(t, b.Snapshot(), "a").Paths; len(all) != 1 || !all[0].Worked.Equal(worked.Worked) || all[0].Result != state.PathMTU || all[0].Failures != 1 {
+			t.Errorf("%+v", all)
+		}
+	})
+}
+
+// TestPathsOfHungDevice verifies that a device whose probes hang asks no peer.
+func TestPathsOfHungDevice(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		b := benchOf(t, children{next: always(scriptHang())}, func(c *Config) {
+			c.Paths = Paths{Schedule: Schedule{Interval: 5 * time.Minute, Timeout: time.Minute}, Peers: func(string) []wire.PathTarget { return []wire.PathTarget{{Peer: "p:1"}} }, Slot: slot}
+		}, "a")
+		b.after(16 * time.Minute)
+		if starts := b.kids.startsOf(asking("p:1")); len(starts) != 0 {
+			t.Errorf("asked at %v", starts)
+		}
+	})
+}

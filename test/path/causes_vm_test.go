@@ -1,0 +1,212 @@
+//go:build vm
+
+package path
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"rdma_exporter/internal/state"
+	"rdma_exporter/test/running"
+)
+
+// binary is the exporter that is tested.
+var binary string
+
+func TestMain(m *testing.M) { os.Exit(running.Exporter(m, &binary)) }
+
+// rails makes rxa and rxb the two ends of one rail.
+const rails = "path: {rails: {rxa: one, rxb: one}%s}\n"
+
+// respond starts an exporter that answers for rxb, and returns where it listens.
+func respond(t *testing.T, more string) *running.Process {
+	t.Helper()
+	p := running.Launch(t, "responder", binary, running.Unhurried("--peer.respond", "--device.include=rxb", "--web.listen-address=127.0.0.1:0",
+		"--contract.interval=0s", "--config.file="+running.File(t, "responder.yml", fmt.Sprintf(rails, more)))...)
+	p.Listening(t)
+	running.Eventually(t, "the responder knows rxb", func() bool {
+		p.MustRun(t)
+		body, err := get("http://" + p.Listening(t) + "/api/v1/path/devices")
+		return err == nil && (strings.Contains(body, `"rxb"`) || more != "")
+	})
+	return p
+}
+
+func get(url string) (string, error) {
+	response, err := http.Get(url) //nolint:gosec,noctx // of this test
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	b, err := io.ReadAll(response.Body)
+	return string(b), err
+}
+
+// ask runs the command path on rxa, and returns its result and exit status.
+func ask(t *testing.T, target string, args ...string) (found state.DevicePath, status int) {
+	t.Helper()
+	args = append([]string{"path", target, "--device=rxa", "--json", "--config.file=" + running.File(t, "prober.yml", fmt.Sprintf(rails, ""))}, args...)
+	cmd := exec.Command(binary, args...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	var all []state.DevicePath
+	if err := json.Unmarshal(out, &all); err != nil || len(all) != 1 {
+		t.Fatalf("%v: %s%s", err, out, stderr.String())
+	}
+	return all[0], cmd.ProcessState.ExitCode()
+}
+
+// responders returns the children that answer.
+func responders(t *testing.T) (pids []int) {
+	t.Helper()
+	for _, dir := range running.Must(os.ReadDir("/proc"))(t) {
+		pid, err := strconv.Atoi(dir.Name())
+		if err != nil {
+			continue
+		}
+		line, _ := os.ReadFile("/proc/" + dir.Name() + "/cmdline")
+		if slices.Contains(strings.Split(string(line), "\x00"), "answer") {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func signal(t *testing.T, s syscall.Signal) {
+	t.Helper()
+	pids := responders(t)
+	if len(pids) != 1 {
+		t.Fatalf("%d responders, want 1", len(pids))
+	}
+	running.Check(t, syscall.Kill(pids[0], s))
+}
+
+// wrongKey is a proxy that gives the prober another Q_Key than the responder has.
+func wrongKey(t *testing.T, target string) string {
+	t.Helper()
+	proxy := httputil.NewSingleHostReverseProxy(running.Must(url.Parse("http://" + target))(t))
+	proxy.ModifyResponse = func(r *http.Response) error {
+		var answer map[string]any
+		b, err := io.ReadAll(r.Body)
+		if err == nil && r.Request.Method == http.MethodPost {
+			err = json.Unmarshal(b, &answer)
+			answer["qkey"] = 4711
+			b = running.Must(json.Marshal(answer))(t)
+		}
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(b)), int64(len(b))
+		r.Header.Set("Content-Length", strconv.Itoa(len(b)))
+		return err
+	}
+	s := httptest.NewServer(proxy)
+	t.Cleanup(s.Close)
+	return strings.TrimPrefix(s.URL, "http://")
+}
+
+// killing is a proxy that kills the responder as soon as a session is open.
+func killing(t *testing.T, target string) string {
+	t.Helper()
+	proxy := httputil.NewSingleHostReverseProxy(running.Must(url.Parse("http://" + target))(t))
+	proxy.ModifyResponse = func(r *http.Response) error {
+		if r.Request.Method == http.MethodPost {
+			signal(t, syscall.SIGKILL)
+		}
+		return nil
+	}
+	s := httptest.NewServer(proxy)
+	t.Cleanup(s.Close)
+	return strings.TrimPrefix(s.URL, "http://")
+}
+
+// TestCauses makes each cause for real, and verifies the class that the command path reports, whom
+// it blames, and its exit status. Nothing is held afterwards.
+func TestCauses(t *testing.T) {
+	newBed(t)
+	rule := func(rules ...string) func(*testing.T, string) string {
+		return func(t *testing.T, target string) string {
+			for _, r := range rules {
+				drop(t, r)
+			}
+			return target
+		}
+	}
+	before := func(do func(*testing.T) func()) func(*testing.T, string) string {
+		return func(t *testing.T, target string) string { do(t); return target }
+	}
+	down := func(link string) func(*testing.T, string) string {
+		return before(func(t *testing.T) func() { return linkDown(t, link) })
+	}
+	for _, test := range []struct {
+		name   string
+		config string
+		// cause returns the target to ask.
+		cause   func(t *testing.T, target string) string
+		args    []string
+		result  state.PathResult
+		suspect state.PathSuspect
+		errno   string
+		rc      string
+		status  int
+	}{
+		{"nothing", "", rule(), nil, state.PathOK, "", "", "", 0},
+		{"nothing, with RC", "", rule(), []string{"--rc"}, state.PathOK, "", "", "success", 0},
+		{"all dropped there", "", rule(aToB), nil, state.PathForward, state.SuspectPath, "", "", 1},
+		{"all dropped there, with RC", "", rule(aToB), []string{"--rc"}, state.PathForward, state.SuspectPath, "", "retry_exc_err", 1},
+		{"all dropped back", "", rule(bToA), nil, state.PathReverse, state.SuspectPath, "", "", 1},
+		{"large dropped there", "", rule(aToB + " meta length > 500"), nil, state.PathMTU, state.SuspectPath, "", "", 1},
+		{"large dropped back", "", rule(bToA + " meta length > 500"), nil, state.PathMTU, state.SuspectPath, "", "", 1},
+		// Three queue pairs with consecutive numbers have one or two ports in each half.
+		{"half of the UDP source ports", "", rule(aToB + " udp sport 0xc000-0xdfff"), nil, state.PathFlow, state.SuspectPath, "", "", 1},
+		{"ARP unanswered", "", before(noARP), nil, state.PathAddress, state.SuspectPath, "ETIMEDOUT", "", 1},
+		{"this port down", "", down("va"), nil, state.PathSource, state.SuspectDevice, "", "", 1},
+		{"peer's port down", "", down("vb"), nil, state.PathTarget, state.SuspectPeer, "", "", 1},
+		{"wrong Q_Key", "", wrongKey, nil, state.PathForward, state.SuspectPath, "", "", 1},
+		{"nobody listens", "", func(t *testing.T, _ string) string { return running.Refusing(t) }, nil, state.PathControl, "", "", "", 2},
+		{"not allowed", ", allow: [192.0.2.0/24]", rule(), nil, state.PathRefused, "", "", "", 2},
+		{"responder stopped", "", func(t *testing.T, target string) string {
+			ask(t, target)
+			signal(t, syscall.SIGSTOP)
+			return target
+		}, nil, state.PathTarget, state.SuspectPeer, "", "", 1},
+		{"responder killed", "", func(t *testing.T, target string) string {
+			drop(t, anyRoCE) // Losses make the run last long enough.
+			return killing(t, target)
+		}, nil, state.PathTarget, state.SuspectPeer, "", "", 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			target := test.cause(t, respond(t, test.config).Listening(t))
+			found, status := ask(t, target, test.args...)
+			if found.Result != test.result || found.Suspect != test.suspect || status != test.status ||
+				test.errno != "" && found.Errno != test.errno || test.rc != found.RC {
+				t.Errorf("%s, suspect %q, errno %q, RC %q, exit status %d: want %s, %q, %q, %q, %d\n%+v",
+					found.Result, found.Suspect, found.Errno, found.RC, status, test.result, test.suspect, test.errno, test.rc, test.status, found)
+			}
+			t.Logf("%s, suspect %q: %s %s; lost %d there, %d back of %d; round trip %s", found.Result, found.Suspect, found.Errno, found.Detail,
+				found.LostForward, found.LostReverse, found.Sent, found.RTTMedian)
+		})
+		running.Eventually(t, "no responder is left", func() bool { return len(responders(t)) == 0 })
+	}
+	for _, device := range []string{"rxa", "rxb"} {
+		if held := running.Command(t, "rdma", "resource", "show", "qp", "link", device); strings.Contains(held, " type UD") || strings.Contains(held, " type RC") {
+			t.Errorf("%s holds\n%s", device, held)
+		}
+	}
+}
