@@ -97,7 +97,7 @@ test-unit: test-tools ## Run the tests of the packages, which need no RDMA devic
 # watches: it makes them ten times slower, and would wait for a second when each ends. Long
 # ones of a single goroutine it is spared, which are in these rooms; no other test is run
 # without it as well.
-concurrent := ./cmd/... ./collector ./internal/child ./internal/hardware ./internal/health ./internal/healthcheck ./internal/input ./internal/links ./internal/logqueue ./internal/path ./internal/path/answer ./internal/saved ./internal/supervisor ./internal/terminal ./internal/web ./internal/wire ./test/running ./verbs/ibverbs ./verbs/verbstest
+concurrent := ./cmd/... ./collector ./internal/bandwidth ./internal/child ./internal/hardware ./internal/health ./internal/healthcheck ./internal/input ./internal/links ./internal/logqueue ./internal/path ./internal/path/answer ./internal/saved ./internal/supervisor ./internal/terminal ./internal/web ./internal/wire ./test/running ./verbs ./verbs/ibverbs ./verbs/verbstest
 sequential := TestTroublesTogether|TestManyDevices|TestReadAtTheBounds|TestReadTruncatedAnywhere|TestOddStates|TestReportFits|TestAnyValues|TestExposition|TestOff|TestLatencyBounds|TestReadRefuses|TestEverythingIsBounded|TestPastIsBounded|FuzzCollect|FuzzPage
 
 .PHONY: test-plain test-race
@@ -172,6 +172,11 @@ test-path: ## Run the tests between two devices: in one VM, where a bridge joins
 	@test/vm/setup
 	$(test_env) go test -tags vm -v -skip '^TestTwoMachines' -exec "$(vm)" ./test/path
 	$(test_env) go test -tags vm -v -run '^TestTwoMachines' -exec "$(vm) --nodes 2" ./test/path
+
+.PHONY: test-bandwidth
+test-bandwidth: test-tools $(bin)/holder ## Move data with the memory of two NUMA nodes in the VM, next to perftest
+	@test/vm/setup
+	$(test_env) go test -tags vm -v -count 1 -exec "$(vm) --smp 4 --numa 2" ./test/bandwidth
 
 .PHONY: trials
 trials: test-tools ## See what the exporter does when the clock jumps, the host is suspended, or memory or a system call is denied

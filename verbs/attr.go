@@ -170,9 +170,16 @@ func (t Transport) String() string {
 // Access are the permissions of a memory region or QP (enum ibv_access_flags).
 type Access uint32
 
-// AccessLocalWrite lets the device write what is received, as enum ibv_access_flags
-// numbers it.
-const AccessLocalWrite Access = 1 << 0
+// The permissions, as enum ibv_access_flags numbers them.
+const (
+	// AccessLocalWrite lets the device write what is received or read.
+	AccessLocalWrite Access = 1 << 0
+	// AccessRemoteWrite and AccessRemoteRead are those of a connected peer.
+	AccessRemoteWrite Access = 1 << 1
+	AccessRemoteRead  Access = 1 << 2
+	// AccessRelaxedOrdering lets the bus reorder writes. A device that cannot ignores it.
+	AccessRelaxedOrdering Access = 1 << 20
+)
 
 // AHAttr says which address handle to create (struct ibv_ah_attr), and, in a
 // QPAttr, where the peer of a connected QP is.

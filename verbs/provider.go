@@ -52,6 +52,10 @@ type Device interface {
 	// or EINVAL for a measurement that cannot be taken. It comes with the samples taken so
 	// far.
 	Measure(Measurement) (Samples, error)
+	// Bandwidth moves data between QPs and their peers. The tracer receives what it receives of
+	// Measure. The error is that of a verb. ETIMEDOUT of ibv_poll_cq means that completions are
+	// missing, and EINVAL of ibv_post_send that the run is invalid.
+	Bandwidth(BandwidthRun) (BandwidthResult, error)
 	// Cost calls create, and returns the memory that each verb it calls adds to this
 	// process. Memory that a verb frees is not subtracted. Create must not call Cost. If
 	// the process cannot be measured, create is still called.
@@ -64,8 +68,9 @@ type Device interface {
 // A PD is a protection domain (struct ibv_pd).
 type PD interface {
 	// RegMR allocates size bytes outside the Go heap, all of them present, and registers
-	// them as a memory region (ibv_reg_mr).
-	RegMR(size int, access Access) (MR, error)
+	// them as a memory region (ibv_reg_mr). A node, if given, is the NUMA node of the memory
+	// (mbind with MPOL_BIND); EINVAL means that this process may not use it.
+	RegMR(size int, access Access, node ...int) (MR, error)
 	// CreateAH creates an address handle (ibv_create_ah).
 	CreateAH(AHAttr) (AH, error)
 	// CreateSRQ creates a shared receive queue (ibv_create_srq).
@@ -240,6 +245,8 @@ type SGE struct {
 	Addr   uint64
 	Length uint32
 	LKey   uint32
+	// RKey is the key by which a peer accesses it (RDMA READ and WRITE).
+	RKey uint32
 }
 
 // SendWR is one send work request (struct ibv_send_wr), of IBV_WR_SEND.

@@ -94,6 +94,9 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 		return err
 	}
 	out := wire.NewWriter(std.out)
+	if o.command == string(state.KindBandwidth) {
+		return measureBandwidth(ctx, s, session.Options{Provider: provider, Device: o.device, DestroyTimeout: s.Probe.DestroyTimeout, Out: out})
+	}
 	return work(ctx, o.command, in.Request, probe.Options{
 		Options: session.Options{
 			Provider: provider, Device: o.device, Out: out,

@@ -34,6 +34,7 @@ const (
 	commandHealthcheck = "healthcheck"
 	commandVerdict     = "verdict"
 	commandCeiling     = "ceiling"
+	commandBandwidth   = "bandwidth"
 	commandProbe       = "probe"
 	commandContract    = "contract"
 	commandInventory   = "inventory"
@@ -94,6 +95,8 @@ type options struct {
 	verdict verdictFlags
 	ceiling ceilingFlags
 	path    pathFlags
+
+	bandwidth struct{ yes, anyway, json bool }
 }
 
 func newOptions() *options {
@@ -129,7 +132,7 @@ func parse(args []string, std stdio) (o *options, done bool, status int) {
 	args = withCommand(args)
 	switch name := commandOf(args); name {
 	case commandHealthcheck: // It has no devices.
-	case commandCeiling:
+	case commandCeiling, commandBandwidth:
 		o.addHost(app)
 	case commandPath:
 		o.addConfigFile(app)
@@ -173,7 +176,7 @@ func isChild(args []string) bool {
 	if len(args) == 1 {
 		return args[0] == commandHardware
 	}
-	return len(args) == 2 && strings.HasPrefix(args[1], deviceFlag) && (args[0] == commandAsk || args[0] == commandAnswer || slices.Contains(state.Kinds(), state.Kind(args[0])))
+	return len(args) == 2 && strings.HasPrefix(args[1], deviceFlag) && (args[0] == commandAsk || args[0] == commandAnswer || slices.Contains(append(state.Kinds(), state.KindBandwidth), state.Kind(args[0])))
 }
 
 // withCommand returns arguments that begin with a command. kingpin's own default command would hide
@@ -208,6 +211,7 @@ func (o *options) addCommands(app *kingpin.Application) {
 	o.verdict.add(app)
 	o.ceiling.add(app)
 	o.addPath(app)
+	o.addBandwidth(app)
 	for _, c := range []struct{ name, help string }{
 		{commandProbe, "Probe one device once and write a report; the exporter's child process for runs of the probes."},
 		{commandContract, "Check the contracts of one device once and write a report; the exporter's child process for contract runs."},

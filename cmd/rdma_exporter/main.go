@@ -85,7 +85,7 @@ func run(ctx context.Context, args []string, std stdio) (status int) {
 		_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	}
 	commands := map[string]func(context.Context, *options, stdio) int{
-		commandServe: runServe, commandAudit: runAudit, commandHealthcheck: runHealthcheck, commandVerdict: runVerdict, commandCeiling: runCeiling, commandPath: runPath,
+		commandServe: runServe, commandAudit: runAudit, commandHealthcheck: runHealthcheck, commandVerdict: runVerdict, commandCeiling: runCeiling, commandPath: runPath, commandBandwidth: runBandwidth,
 	}
 	if command := commands[o.command]; command != nil {
 		runtime.UnlockOSThread()

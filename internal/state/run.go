@@ -56,7 +56,8 @@ type Run struct {
 	// Hardware has the devices in the order in which they were read.
 	Hardware []Hardware `json:"hardware,omitempty"`
 	// Path is the path to the peer that was asked.
-	Path *Path `json:"path,omitempty"`
+	Path      *Path      `json:"path,omitempty"`
+	Bandwidth *Bandwidth `json:"bandwidth,omitempty"`
 	// CPU is the user and system time of the child.
 	CPU time.Duration `json:"cpu_ns,omitempty"`
 	// MaxRSS is the maximum resident memory of the child in bytes, as it reports itself
@@ -74,6 +75,8 @@ const (
 	KindInventory Kind = "inventory"
 	KindHardware  Kind = "hardware"
 	KindAsk       Kind = "ask"
+	// KindBandwidth is by hand. The command bandwidth starts it.
+	KindBandwidth Kind = "measure"
 )
 
 // Kinds returns the kinds of run that each device has by itself.

@@ -173,6 +173,7 @@ func TestEverythingIsBounded(t *testing.T) {
 	// A name is that of a device that was asked about, whatever it is. These numbers are as a
 	// device or a process has them. TestReadRefuses has the bound of the lists.
 	want := []string{
+		".Bandwidth.Device", ".Bandwidth.Hardware.Device", ".Bandwidth.Hardware.Ports[].TemperatureCelsius",
 		".Device.Extended[].Value", ".Device.Limits[].Value", ".Hardware.Device", ".Hardware.Ports[].TemperatureCelsius",
 		".Inventory.CQEntries[].Sum", ".Inventory.Cgroups[].Limit", ".Inventory.MRBytes[].Sum",
 		".Inventory.Owners[].Memlock.Limit", ".Inventory.Owners[].Memlock.Locked", ".Inventory.Owners[].Memlock.Pinned",

@@ -34,6 +34,7 @@ type Line struct {
 	Inventory   *state.Inventory          `json:"inventory,omitzero"`
 	Hardware    *state.Hardware           `json:"hardware,omitzero"`
 	Path        *state.Path               `json:"path,omitzero"`
+	Bandwidth   *state.Bandwidth          `json:"bandwidth,omitzero"`
 	Depth       *Depth                    `json:"depth,omitzero"`
 	Facts       *state.Facts              `json:"facts,omitzero"`
 	End         *End                      `json:"end,omitzero"`
@@ -233,6 +234,8 @@ func (l *Line) addTo(run *state.Run, seen map[string]bool) error {
 		return add(seen, &run.Hardware, *l.Hardware, MaxDevices)
 	case l.Path != nil:
 		run.Path = l.Path
+	case l.Bandwidth != nil:
+		run.Bandwidth = l.Bandwidth
 	case l.Depth != nil:
 		run.Depth, run.Sizes = l.Depth.Depth, l.Depth.Sizes
 	case l.Facts != nil:

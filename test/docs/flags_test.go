@@ -12,7 +12,9 @@ import (
 )
 
 // commands are those that have a help, with flags of their own.
-func commands() []string { return []string{"serve", "audit", "healthcheck", "verdict", "ceiling", "path"} }
+func commands() []string {
+	return []string{"serve", "audit", "healthcheck", "verdict", "ceiling", "path", "bandwidth"}
+}
 
 var (
 	flagOfHelp = regexp.MustCompile(`(?m)^ +(?:-\w, )?--(?:\[no-\])?([a-z][a-z0-9.-]*)`)
@@ -91,7 +93,7 @@ func TestFlagsDocumented(t *testing.T) {
 	var text strings.Builder
 	for _, p := range pages(t) {
 		switch p.path {
-		case "docs/reference/configuration.md", "docs/audit.md", "docs/operations.md", "docs/ceiling.md", "docs/path.md":
+		case "docs/reference/configuration.md", "docs/audit.md", "docs/operations.md", "docs/ceiling.md", "docs/path.md", "docs/bandwidth.md":
 			text.WriteString(p.text)
 		}
 	}

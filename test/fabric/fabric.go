@@ -223,7 +223,11 @@ func (d *device) PKey(int, int) (k verbs.PKey, err error)                { retur
 func (d *device) Cost(func()) (m verbs.Memory, err error)                { return m, none }
 func (d *device) Measure(verbs.Measurement) (s verbs.Samples, err error) { return s, none }
 func (d *device) CreateSRQ(verbs.SRQAttr) (s verbs.SRQ, err error)       { return s, none }
-func (d *device) AsyncEvent(time.Duration) (verbs.AsyncEvent, error)     { return verbs.AsyncEvent{}, none }
+func (d *device) Bandwidth(verbs.BandwidthRun) (r verbs.BandwidthResult, err error) {
+	return r, none
+}
+
+func (d *device) AsyncEvent(time.Duration) (verbs.AsyncEvent, error) { return verbs.AsyncEvent{}, none }
 
 func (d *device) Transport() verbs.Transport { return verbs.TransportIB }
 func (d *device) CompletionVectors() int     { return 1 }
@@ -263,7 +267,7 @@ type pd struct {
 	object
 }
 
-func (p *pd) RegMR(size int, _ verbs.Access) (verbs.MR, error) {
+func (p *pd) RegMR(size int, _ verbs.Access, _ ...int) (verbs.MR, error) {
 	p.f.Set(func() { p.mrs = append(p.mrs, make([]byte, size)) })
 	return create(p.device, verbs.RegMR, &mr{object{d: p.device, close: verbs.DeregMR}, len(p.mrs) - 1})
 }

@@ -129,7 +129,12 @@ func (d *device) measureError(s *C.struct_shim_samples) error {
 	if s.strange != 0 {
 		return d.unknownCQ()
 	}
-	v, ok := measured(uint64(s.verb))
+	return d.failed(s.verb, errno)
+}
+
+// failed returns the error of a verb that shim_measure.h numbers so.
+func (d *device) failed(number C.int, errno syscall.Errno) error {
+	v, ok := measured(uint64(number))
 	if !ok {
 		return fmt.Errorf("wait for an event of %s: %w", d.name, errno)
 	}

@@ -6,6 +6,7 @@ package ibverbs
 import "C"
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"unsafe"
@@ -51,18 +52,30 @@ type mr struct {
 	ptr *C.struct_ibv_mr
 	// mapping is the whole of the mapped pages, buf the part that was asked for.
 	mapping, buf []byte
-	lkey         uint32
+	lkey, rkey   uint32
 }
 
 // RegMR implements verbs.PD (ibv_reg_mr).
-func (p *pd) RegMR(size int, access verbs.Access) (verbs.MR, error) {
+func (p *pd) RegMR(size int, access verbs.Access, node ...int) (verbs.MR, error) {
 	if err := p.use(); err != nil {
 		return nil, err
 	}
 	if size <= 0 {
 		return nil, p.dev.invalid(verbs.RegMR, "a buffer of %d bytes", size)
 	}
-	mapping, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
+	flags := unix.MAP_PRIVATE | unix.MAP_ANONYMOUS
+	if len(node) == 0 { // Otherwise the registration makes the pages present.
+		flags |= unix.MAP_POPULATE
+	}
+	mapping, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, flags)
+	if err == nil && len(node) > 0 {
+		var nodes unix.CPUSet // The kernel has no more nodes than this has bits. It subtracts one from their number.
+		nodes.Set(node[0])
+		if _, _, errno := unix.Syscall6(unix.SYS_MBIND, uintptr(unsafe.Pointer(&mapping[0])), uintptr(size), unix.MPOL_BIND,
+			uintptr(unsafe.Pointer(&nodes)), unsafe.Sizeof(nodes)*8+1, 0); errno != 0 {
+			err = errors.Join(errno, unix.Munmap(mapping))
+		}
+	}
 	if err != nil {
 		errno, _ := verbs.ErrnoOf(err)
 		return nil, &verbs.Error{
@@ -80,7 +93,7 @@ func (p *pd) RegMR(size int, access verbs.Access) (verbs.MR, error) {
 	}
 	m := &mr{
 		object: object{kind: "memory region", dev: p.dev}, pd: p, ptr: ptr,
-		mapping: mapping, buf: mapping[:size:size], lkey: uint32(ptr.lkey),
+		mapping: mapping, buf: mapping[:size:size], lkey: uint32(ptr.lkey), rkey: uint32(ptr.rkey),
 	}
 	p.dev.live++
 	return m, nil
@@ -96,6 +109,7 @@ func (m *mr) SGE(offset, length int) verbs.SGE {
 		Addr:   uint64(uintptr(unsafe.Pointer(unsafe.SliceData(m.buf)))) + uint64(offset),
 		Length: uint32(length),
 		LKey:   m.lkey,
+		RKey:   m.rkey,
 	}
 }
 

@@ -17,8 +17,6 @@ type device struct {
 	events []verbs.AsyncEvent
 }
 
-func (d *device) Name() string { return d.name }
-
 func (d *device) Transport() verbs.Transport {
 	if d.closed {
 		return verbs.TransportUnknown
@@ -36,9 +34,7 @@ func (d *device) CompletionVectors() int {
 // QPTypes implements verbs.Device. A type of one driver is unknown to devices that do not
 // list it.
 func (d *device) QPTypes() []verbs.QPType {
-	types := append(verbs.QPTypes(), d.types...)
-	slices.Sort(types)
-	return slices.Compact(types)
+	return slices.Compact(slices.Sorted(slices.Values(append(verbs.QPTypes(), d.types...))))
 }
 
 func (d *device) Query() (verbs.DeviceAttr, error) {
@@ -75,6 +71,10 @@ func (d *device) PKey(number, index int) (verbs.PKey, error) {
 		}
 		return d.pkey(number, index), nil
 	})
+}
+
+func (d *device) Bandwidth(r verbs.BandwidthRun) (verbs.BandwidthResult, error) {
+	return r.Simulate(d.name, d.profile.Bandwidth, d.use())
 }
 
 func (d *device) Cost(create func()) (verbs.Memory, error) {

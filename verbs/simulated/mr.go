@@ -22,7 +22,7 @@ type mr struct {
 
 // RegMR implements verbs.PD (ibv_reg_mr). The simulated verb checks size and access. The
 // memory is the host's: if it has none, the error matches syscall.ENOMEM.
-func (p *pd) RegMR(size int, access verbs.Access) (verbs.MR, error) {
+func (p *pd) RegMR(size int, access verbs.Access, _ ...int) (verbs.MR, error) {
 	if err := p.use(); err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (m *mr) Bytes() []byte { return m.buf }
 
 func (m *mr) SGE(offset, length int) verbs.SGE {
 	part := m.Bytes()[offset : offset+length]
-	return verbs.SGE{Addr: m.addr + uint64(offset), Length: uint32(len(part)), LKey: m.key}
+	return verbs.SGE{Addr: m.addr + uint64(offset), Length: uint32(len(part)), LKey: m.key, RKey: m.key}
 }
 
 func (m *mr) Close() error {

@@ -52,6 +52,7 @@ type DeviceProfile struct {
 	DefaultLatency    time.Duration                       `yaml:"default_latency"`
 	Latency           replaced[verbs.Verb, time.Duration] `yaml:"latency,omitempty" keys:"verb"`
 	CompletionLatency CompletionLatency                   `yaml:"completion_latency,omitempty"`
+	Bandwidth         float64                             `yaml:"bandwidth_bytes_per_second,omitempty"`
 	Vanish            bool                                `yaml:"vanish,omitempty"`
 	Faults            []Fault                             `yaml:"faults,omitempty"`
 	CompletionFaults  []CompletionFault                   `yaml:"completion_faults,omitempty"`

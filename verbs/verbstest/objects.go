@@ -143,9 +143,9 @@ type pd struct {
 	d *device
 }
 
-func (p *pd) RegMR(size int, access verbs.Access) (*mr, error) {
+func (p *pd) RegMR(size int, access verbs.Access, node ...int) (*mr, error) {
 	p.b.t.Helper()
-	return create(p.handle, "MR", verbs.RegMR, verbs.DeregMR, func() (verbs.MR, error) { return p.raw.RegMR(size, access) },
+	return create(p.handle, "MR", verbs.RegMR, verbs.DeregMR, func() (verbs.MR, error) { return p.raw.RegMR(size, access, node...) },
 		func(o object[verbs.MR]) *mr { return &mr{o.handle, o.raw} })
 }
 

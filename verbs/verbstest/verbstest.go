@@ -85,6 +85,7 @@ func Run(t *testing.T, cfg Config) {
 		{"loopback", (*suite).loopback},
 		{"datagram", (*suite).datagram},
 		{"measure", (*suite).measure},
+		{"bandwidth", (*suite).bandwidth},
 		{"lifetime", (*suite).lifetime},
 		{"arguments", (*suite).arguments},
 		{"foreign", (*suite).foreign},

@@ -59,12 +59,16 @@ func Connect(a, b verbs.QP, r Route) error {
 	}
 	for _, q := range list {
 		peer := verbs.Peer{AH: r.AH, QPN: q.peer.Number(), PathMTU: r.MTU}
-		if err := q.self.Modify(verbs.ToRTR(q.self.Type(), peer)); err != nil {
+		attr, mask := verbs.ToRTR(q.self.Type(), peer)
+		attr.MaxDestRdAtomic = max(attr.MaxDestRdAtomic, r.Reads)
+		if err := q.self.Modify(attr, mask); err != nil {
 			return fmt.Errorf("connect QPs: to RTR: %w", err)
 		}
 	}
 	for _, q := range list {
-		if err := q.self.Modify(verbs.ToRTS(q.self.Type())); err != nil {
+		attr, mask := verbs.ToRTS(q.self.Type())
+		attr.MaxRdAtomic = max(attr.MaxRdAtomic, r.Reads)
+		if err := q.self.Modify(attr, mask); err != nil {
 			return fmt.Errorf("connect QPs: to RTS: %w", err)
 		}
 	}
@@ -73,7 +77,7 @@ func Connect(a, b verbs.QP, r Route) error {
 
 // toInit is verbs.ToInit in the partition of the route.
 func (r Route) toInit(t verbs.QPType) (verbs.QPAttr, verbs.QPAttrMask) {
-	attr, mask := verbs.ToInit(t, r.Port, verbs.AccessLocalWrite)
+	attr, mask := verbs.ToInit(t, r.Port, verbs.AccessLocalWrite|r.Access)
 	attr.PKeyIndex = r.PKeyIndex
 	return attr, mask
 }

@@ -109,8 +109,8 @@ func (sc *Scope) QP(pd verbs.PD, attr verbs.QPInitAttr) (verbs.QP, error) {
 }
 
 // MR registers a memory region.
-func (sc *Scope) MR(pd verbs.PD, size int, access verbs.Access) (verbs.MR, error) {
-	m, err := pd.RegMR(size, access)
+func (sc *Scope) MR(pd verbs.PD, size int, access verbs.Access, node ...int) (verbs.MR, error) {
+	m, err := pd.RegMR(size, access, node...)
 	return add(sc, "mr", m, err)
 }
 

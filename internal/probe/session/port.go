@@ -54,6 +54,9 @@ type Route struct {
 	Type verbs.GIDType
 	// PKeyIndex is that of the partition.
 	PKeyIndex uint16
+	// Access is what the peer may do besides sending, and Reads how many reads may be outstanding.
+	Access verbs.Access
+	Reads  uint8
 	// by names the address in words.
 	by string
 }

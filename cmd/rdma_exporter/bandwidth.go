@@ -1,0 +1,77 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"rdma_exporter/internal/bandwidth"
+	"rdma_exporter/internal/hardware"
+	"rdma_exporter/internal/inventory"
+	"rdma_exporter/internal/probe/session"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/supervisor"
+	"rdma_exporter/internal/wire"
+)
+
+func (o *options) addBandwidth(app *kingpin.Application) {
+	c := app.Command(commandBandwidth, "Measure how fast each device reaches the memory of each NUMA node, by hand, on idle devices.").
+		HelpLong("Writes to and reads from the memory of each NUMA node, from each port to itself, and compares the result with the links and with other devices. The exit status is 0 if all is well, 1 with findings or if something is missing, and 2 if it did not begin: the command line is wrong, there is no device, or others use one. See docs/bandwidth.md.")
+	c.Flag("device", "Measure only the devices whose whole name matches this regular expression. Default: all.").PlaceHolder("REGEX").RegexpVar(&o.include)
+	c.Flag("yes", "Do it: use all bandwidth of one device after the other.").BoolVar(&o.bandwidth.yes)
+	c.Flag("anyway", "Do it, and do not stop, even if other programs hold queue pairs on a device, or the kernel does not say whether they do.").BoolVar(&o.bandwidth.anyway)
+	c.Flag("json", "Write the result as JSON.").BoolVar(&o.bandwidth.json)
+}
+
+// runBandwidth is the command bandwidth.
+func runBandwidth(ctx context.Context, o *options, std stdio) int {
+	o.retired.warn(std.ignored)
+	if o.when = whenIdle; o.bandwidth.anyway {
+		o.when = whenAlways
+	}
+	var names []string
+	config, children, err := o.supervise()
+	if err == nil {
+		names, err = config.Discover()
+	}
+	if err == nil && (len(names) == 0 || !o.bandwidth.yes) {
+		err = fmt.Errorf("this uses all bandwidth of %d devices: [%s]; confirm with --yes", len(names), quotedList(names))
+	}
+	for _, name := range names {
+		if used := reducedFor(ctx, *children.settings.Load(), name); used != nil && err == nil {
+			err = fmt.Errorf("%s may be in use: %s; use it when it is idle, or confirm with --anyway", name, used.Detail)
+		}
+	}
+	s, newErr := supervisor.New(config)
+	if err = cmp.Or(err, newErr); err != nil {
+		complain(std, err)
+		return exitUsage
+	}
+	text, good := bandwidth.NewReport(names, func(name string) state.Bandwidth { return s.Bandwidth(ctx, name) }).Text(o.bandwidth.json)
+	if err := writeOut([]byte(text), std); err != nil || !good {
+		return exitFailed
+	}
+	return exitOK
+}
+
+// measureBandwidth is the command of the child that measures a device.
+func measureBandwidth(ctx context.Context, s settings, o session.Options) error {
+	runtime.GOMAXPROCS(2) //nolint:mnd // one for the goroutine that watches
+	u, done, err := usageOf(s, o.Device)
+	if err != nil {
+		return err
+	}
+	defer done()
+	m := bandwidth.Options{Options: o, Sysfs: s.Hardware.Sysfs}
+	if s.When == whenIdle {
+		m.Count = func(ctx context.Context) (int64, error) { return inventory.Count(ctx, u.Tables, o.Device, "qp") }
+		m.InUse = func(ctx context.Context) *state.Reduced { return reducedFor(ctx, s, o.Device) }
+	}
+	s.Hardware.Without = hardware.Parts{Counters: true, GIDs: true, InterruptCounts: true}
+	m.Hardware = readDevice(ctx, s, o.Device, new(wire.HardwareRequest), new(hardware.GPUs), new(atomic.Pointer[string]))
+	return bandwidth.Run(ctx, m)
+}

@@ -1,0 +1,258 @@
+package bandwidth_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"rdma_exporter/internal/bandwidth"
+	"rdma_exporter/internal/probe/session"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
+	"rdma_exporter/verbs"
+	"rdma_exporter/verbs/simulated"
+)
+
+// device is a ConnectX-7 with a port of 400 Gb/s on 16 lanes of 32 GT/s next to node 0, which moves
+// these Gb/s with the memory of each node.
+func device(name string, nodes ...float64) state.Bandwidth {
+	b := state.Bandwidth{Device: name, Hardware: &state.Hardware{
+		Device: name, Driver: "mlx5_core", Ports: []state.HardwarePort{{Number: 1, Rate: 400e9}},
+		Identity: state.Adapter{
+			BoardID: "MT_0000000838", PCI: "0000:18:00.0",
+			Link: &state.PCILink{Address: "0000:18:00.0", Speed: 32e9, MaxSpeed: 32e9, Width: 16, MaxWidth: 16},
+		},
+	}}
+	for n, gigabits := range nodes {
+		for _, c := range []state.BandwidthCell{{Operation: "write", Size: 1 << 20}, {Operation: "read", Size: 1 << 20}, {Operation: "write", Size: 64}} {
+			c.Port, c.Node, c.BytesPerSecond = 1, n, gigabits*1e9/8
+			if c.Operation == "read" {
+				c.BytesPerSecond /= 2 // The best counts.
+			}
+			b.Cells = append(b.Cells, c)
+		}
+	}
+	return b
+}
+
+func TestEvaluate(t *testing.T) {
+	t.Parallel()
+	yes, no := true, false
+	narrow := func(b *state.Bandwidth) { b.Hardware.Identity.Link.Width = 4 }
+	for _, c := range []struct {
+		name   string
+		nodes  []float64
+		change func(b *state.Bandwidth)
+		want   []string // kind, reason, and a part of the detail of each
+	}{
+		{"fast", []float64{390, 380}, func(*state.Bandwidth) {}, nil},
+		{"nothing was measured", nil, narrow, nil},
+		{"a narrow link that does not matter", []float64{390}, narrow, nil},
+		{"narrow", []float64{115}, narrow, []string{"bandwidth_low link 115 Gb/s of 400 Gb/s, its rate; the PCI link of 0000:18:00.0 has 32 of 32 GT/s and 4 of 16 lanes"}},
+		{"a slow bridge", []float64{200}, func(b *state.Bandwidth) {
+			b.Hardware.Identity.Bottleneck = &state.PCILink{Address: "0000:00:01.0", Speed: 8e9, MaxSpeed: 32e9, Width: 16, MaxWidth: 16}
+		}, []string{"bandwidth_low link of 0000:00:01.0 has 8 of 32 GT/s"}},
+		{"unknown", []float64{200}, func(*state.Bandwidth) {}, []string{"bandwidth_low unknown 200 Gb/s of 400 Gb/s"}},
+		{"small reads", []float64{200}, func(b *state.Bandwidth) { b.PCI.MaxReadRequest = 128 }, []string{"bandwidth_low max_read_request is 128 bytes"}},
+		{"small payload", []float64{200}, func(b *state.Bandwidth) { b.PCI.MaxPayload = 128 }, []string{"bandwidth_low max_payload is 128 bytes"}},
+		{"ACS", []float64{200}, func(b *state.Bandwidth) { b.PCI.ACSRedirect, b.PCI.IOMMU = &yes, "DMA" }, []string{"bandwidth_low acs_redirect ACS"}},
+		{"no ACS", []float64{200}, func(b *state.Bandwidth) { b.PCI.ACSRedirect, b.PCI.IOMMU = &no, "DMA-FQ" }, []string{"bandwidth_low iommu DMA-FQ"}},
+		{"identity", []float64{200}, func(b *state.Bandwidth) { b.PCI.IOMMU = "identity" }, []string{"bandwidth_low unknown the reason is unknown"}},
+		{"ordered", []float64{200}, func(b *state.Bandwidth) { b.PCI.RelaxedOrdering = &no }, []string{"bandwidth_low relaxed_ordering off"}},
+		{"relaxed", []float64{200}, func(b *state.Bandwidth) { b.PCI.RelaxedOrdering = &yes }, []string{"bandwidth_low unknown the reason is unknown"}},
+		{"all its PCI link carries", []float64{200}, func(b *state.Bandwidth) {
+			b.Hardware.Identity.Link = &state.PCILink{Speed: 16e9, MaxSpeed: 16e9, Width: 16, MaxWidth: 16}
+		}, nil},
+		{"less than its PCI link carries", []float64{80}, func(b *state.Bandwidth) {
+			b.Hardware.Ports[0].Rate, b.Hardware.Identity.Link = 0, &state.PCILink{Speed: 5e9, MaxSpeed: 5e9, Width: 32, MaxWidth: 32}
+		}, []string{"bandwidth_low unknown 80 Gb/s of 117 Gb/s, what its PCI link carries"}},
+		{"far memory", []float64{390, 250}, func(*state.Bandwidth) {}, []string{"numa_asymmetric unknown 250 Gb/s with the slowest NUMA node and 390 Gb/s with the fastest"}},
+		{"far from both", []float64{200, 390}, narrow, []string{"bandwidth_low link 200 Gb/s", "numa_asymmetric link 200 Gb/s"}},
+		{"near node 1", []float64{300, 390}, func(b *state.Bandwidth) { b.Hardware.Identity.NUMANode = 1 }, nil},
+		{"emulated", []float64{1, 20}, func(b *state.Bandwidth) { b.Hardware.Driver = "rxe" }, nil},
+		{"unknown rate and link", []float64{1}, func(b *state.Bandwidth) { b.Hardware.Ports[0].Rate, b.Hardware.Identity.Link = 0, nil }, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := device("mlx5_0", c.nodes...)
+			c.change(&b)
+			check(t, bandwidth.Evaluate([]state.Bandwidth{b}), c.want)
+		})
+	}
+	slow, other := device("mlx5_3", 290), device("mlx5_4", 100)
+	for _, b := range []*state.Bandwidth{&slow, &other} {
+		b.Hardware.Ports[0].Rate, b.Hardware.Identity.Link = 0, nil
+	}
+	other.Hardware.Identity.BoardID = "another"
+	check(t, bandwidth.Evaluate([]state.Bandwidth{device("mlx5_0", 390), device("mlx5_1", 380), device("mlx5_2", 390), slow, other}),
+		[]string{"bandwidth_low unknown 290 Gb/s of 390 Gb/s, the median of its siblings"})
+}
+
+func check(t *testing.T, got []bandwidth.Finding, want []string) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%+v, want %q", got, want)
+	}
+	for i, f := range got {
+		start, detail, _ := strings.Cut(want[i], " "+f.Reason+" ")
+		if start != f.Kind || detail == "" || !strings.Contains(f.Detail, detail) {
+			t.Errorf("%+v, want %q", f, want[i])
+		}
+	}
+}
+
+// write writes a file of a tree.
+func write(t *testing.T, path string, content []byte) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, content, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sysfs is a tree with a function below a bridge that redirects, and nodes 0 and 2.
+func sysfs(t *testing.T) string {
+	t.Helper()
+	root := t.TempDir()
+	write(t, filepath.Join(root, "devices/system/node/has_memory"), []byte("0,2\n"))
+	write(t, filepath.Join(root, "devices/system/node/node0/cpulist"), []byte("0-3,8\n"))
+	write(t, filepath.Join(root, "devices/system/node/node2/cpulist"), []byte("\n"))
+	bridge := filepath.Join(root, "devices/pci0000:17/0000:17:01.0")
+	function, above := make([]byte, 4096), make([]byte, 4096)
+	function[0x34], function[0x40], function[0x41], function[0x60] = 0x40, 0x11, 0x60, 0x10
+	binary.LittleEndian.PutUint16(function[0x68:], 1<<5|5<<12|1<<4)
+	binary.LittleEndian.PutUint32(above[0x100:], 0x0001|0x140<<20)
+	above[0x140], above[0x146] = 0x0d, 0x1d
+	write(t, filepath.Join(bridge, "config"), above)
+	write(t, filepath.Join(bridge, "0000:18:00.0/config"), function)
+	write(t, filepath.Join(bridge, "0000:18:00.0/iommu_group/type"), []byte("DMA-FQ\n"))
+	devices := filepath.Join(root, "bus/pci/devices")
+	if err := errors.Join(os.MkdirAll(devices, 0o755), os.Symlink(filepath.Join(bridge, "0000:18:00.0"), filepath.Join(devices, "0000:18:00.0"))); err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+// run measures a simulated device, and returns what a parent reads.
+func run(t *testing.T, keys string, change func(*bandwidth.Options)) state.Run {
+	t.Helper()
+	p, err := simulated.ParseProfile([]byte("devices: [{name: sim0, like: sim_ib0, " + keys + "}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	o := bandwidth.Options{Sysfs: sysfs(t), Hardware: *device("sim0").Hardware}
+	o.Options = session.Options{Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) }, Device: "sim0", Out: wire.NewWriter(&out)}
+	if change != nil {
+		change(&o)
+	}
+	var r state.Run
+	if err := errors.Join(bandwidth.Run(t.Context(), o), wire.Read(&out, &r)); err != nil || len(r.Undestroyed) > 0 {
+		t.Fatalf("%v, left: %+v", err, r.Undestroyed)
+	}
+	return r
+}
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	yes := true
+	b := run(t, "bandwidth_bytes_per_second: 46e9", nil).Bandwidth
+	if want := (state.PCIPath{MaxPayload: 256, MaxReadRequest: 4096, RelaxedOrdering: &yes, ACSRedirect: &yes, IOMMU: "DMA-FQ"}); !reflect.DeepEqual(b.PCI, want) {
+		t.Errorf("%+v, want %+v", b.PCI, want)
+	}
+	var cells []string
+	for _, c := range b.Cells {
+		cells = append(cells, fmt.Sprintf("%d.%d %s %d %t %d", c.Port, c.Node, c.Operation, c.Size, c.Inline, c.QPs))
+		if c.BytesPerSecond < 45.9e9 || c.BytesPerSecond > 46.1e9 || c.MessagesPerSecond*float64(c.Size) != c.BytesPerSecond {
+			t.Errorf("%+v", c)
+		}
+	}
+	each := "%[1]s write 64 true 1, %[1]s write 64 false 1, %[1]s write 4096 false 1, %[1]s write 1048576 false 1, %[1]s read 64 false 1, %[1]s read 4096 false 1, %[1]s read 1048576 false 1"
+	if got, want := strings.Join(cells, ", "), fmt.Sprintf(each+", ", "1.0")+fmt.Sprintf(each, "1.2"); got != want {
+		t.Errorf("cells\n%s\nwant\n%s", got, want)
+	}
+	if b.Skipped != "port 2 is down" || b.Interrupted != "" {
+		t.Errorf("skipped %q, interrupted %q", b.Skipped, b.Interrupted)
+	}
+	// One QP does not fill the port.
+	if b = run(t, "bandwidth_bytes_per_second: 44e9", nil).Bandwidth; len(b.Cells) != 22 || b.Cells[5].QPs != 4 {
+		t.Errorf("%+v", b.Cells)
+	}
+}
+
+func TestRunWithout(t *testing.T) {
+	t.Parallel()
+	busy := &state.Reduced{Detail: "trainer holds queue pairs"}
+	counts := func(n ...int64) func(context.Context) (int64, error) {
+		return func(context.Context) (int64, error) {
+			if len(n) > 1 {
+				n = n[1:]
+			}
+			return n[0], nil
+		}
+	}
+	for _, c := range []struct {
+		name, keys string
+		change     func(*bandwidth.Options)
+		want       string // skipped, interrupted, error
+		cells      bool
+	}{
+		{"iWARP", "transport: iWARP", nil, "iWARP connects through a connection manager only||", false},
+		{"not supported", "bandwidth_bytes_per_second: 0", nil, "EOPNOTSUPP", false},
+		{"refused", "bandwidth_bytes_per_second: 1e9, faults: [{verb: ibv_create_cq, errno: ENOMEM}]", nil, "||ibv_create_cq on sim0: ENOMEM", false},
+		{"no inline data", "bandwidth_bytes_per_second: 1e9, max_inline_data: 0", nil, "port 2 is down||", true},
+		{"no node", "bandwidth_bytes_per_second: 1e9", func(o *bandwidth.Options) { o.Sysfs = t.TempDir() }, "||devices/system/node names no NUMA node", false},
+		{"in use", "bandwidth_bytes_per_second: 1e9", func(o *bandwidth.Options) {
+			o.Count, o.InUse = counts(8), func(context.Context) *state.Reduced { return busy }
+		}, "|trainer holds queue pairs|", false},
+		{"unknown", "bandwidth_bytes_per_second: 1e9", func(o *bandwidth.Options) {
+			o.Count, o.InUse = func(context.Context) (int64, error) { return 0, errors.New("no answer") }, func(context.Context) *state.Reduced { return nil }
+		}, "|no answer|", false},
+		{"idle", "bandwidth_bytes_per_second: 1e9", func(o *bandwidth.Options) {
+			o.Count, o.InUse = counts(8), func(context.Context) *state.Reduced { return nil }
+		}, "port 2 is down||", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := run(t, c.keys, c.change)
+			got := r.Bandwidth.Skipped + "|" + r.Bandwidth.Interrupted + "|" + r.Error
+			if !strings.Contains(strings.ReplaceAll(got, "create CQ: ", ""), strings.TrimPrefix(c.want, "||")) || (len(r.Bandwidth.Cells) > 0) != c.cells {
+				t.Errorf("%q, %d cells, want %q", got, len(r.Bandwidth.Cells), c.want)
+			}
+		})
+	}
+}
+
+func TestReport(t *testing.T) {
+	t.Parallel()
+	slow, broken := device("mlx5_0", 200), state.Bandwidth{Hardware: new(state.Hardware), Device: "mlx5_1", Failure: "ENOMEM"}
+	slow.Cells[2].MessagesPerSecond = 2.5e6
+	for _, c := range []struct {
+		devices []state.Bandwidth
+		good    bool
+		want    []string
+	}{
+		{[]state.Bandwidth{device("mlx5_0", 390)}, true, []string{"mlx5_0     1     0             0     0      0    390          0      0    195"}},
+		{[]state.Bandwidth{slow}, false, []string{"mlx5_0     1     0             0   2.5      0", "mlx5_0: bandwidth_low: port 1 moves 200 Gb/s"}},
+		{[]state.Bandwidth{broken}, false, []string{"mlx5_1: failed: ENOMEM"}},
+		{[]state.Bandwidth{{Hardware: new(state.Hardware), Device: "siw0", Skipped: "iWARP"}}, true, []string{"siw0: not measured: iWARP"}},
+		{[]state.Bandwidth{{Hardware: new(state.Hardware), Device: "rxe0", Skipped: "x", Interrupted: "in use"}}, false, []string{"rxe0: interrupted: in use", "rxe0: not measured: x"}},
+	} {
+		r := bandwidth.NewReport(make([]string, len(c.devices)), func(string) state.Bandwidth { d := c.devices[0]; return d })
+		text, good := r.Text(false)
+		for _, want := range c.want {
+			if !strings.Contains(text, want) || good != c.good {
+				t.Errorf("good %t, %s\nlacks %q", good, text, want)
+			}
+		}
+		if text, _ := r.Text(true); !strings.HasPrefix(text, "{\n  \"version\": 1,") {
+			t.Error(text)
+		}
+	}
+}

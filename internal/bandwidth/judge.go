@@ -1,0 +1,182 @@
+package bandwidth
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"rdma_exporter/internal/state"
+)
+
+// Finding is a device that is slower than it should be. Kind is bandwidth_low or numa_asymmetric.
+// Reason is link, max_read_request, max_payload, acs_redirect, iommu, relaxed_ordering or unknown.
+type Finding struct {
+	Kind   string `json:"kind"`
+	Device string `json:"device"`
+	Reason string `json:"suspected_reason"`
+	Detail string `json:"detail"`
+}
+
+// The parts of a link, of the median of siblings, and of the best NUMA node that are enough.
+const enoughOfLink, enoughOfNode = 0.8, 0.7
+
+// fastest returns what a port moves, in bytes per second: with the memory next to the device, and
+// with the slowest and the fastest NUMA node. It leaves out devices that the kernel emulates.
+func fastest(b *state.Bandwidth, port int) (near, worst, best float64) {
+	byNode := make(map[int]float64)
+	for _, c := range b.Cells {
+		if c.Port == port && c.Size == large && b.Hardware.Driver != "rxe" && b.Hardware.Driver != "siw" {
+			byNode[c.Node] = max(byNode[c.Node], c.BytesPerSecond)
+		}
+	}
+	for n, rate := range byNode {
+		if home := b.Hardware.Identity.NUMANode; home < 0 || n == home {
+			near = max(near, rate)
+		}
+		best, worst = max(best, rate), min(cmp.Or(worst, rate), rate)
+	}
+	return near, worst, best
+}
+
+// Evaluate returns the findings, at most one of each kind for a device.
+func Evaluate(all []state.Bandwidth) (findings []Finding) {
+	siblings, model := make(map[string][]float64), func(b *state.Bandwidth) string { return cmp.Or(b.Hardware.Identity.BoardID, b.Hardware.Identity.Model) }
+	for i := range all {
+		for _, p := range all[i].Hardware.Ports {
+			if near, _, _ := fastest(&all[i], p.Number); near > 0 && model(&all[i]) != "" {
+				siblings[model(&all[i])] = append(siblings[model(&all[i])], near)
+			}
+		}
+	}
+	for i := range all {
+		b, slow, uneven := &all[i], "", ""
+		others := slices.Sorted(slices.Values(siblings[model(b)]))
+		for _, p := range b.Hardware.Ports {
+			near, worst, best := fastest(b, p.Number)
+			most, by := p.Rate/8, "its rate"
+			if l := usable(b.Hardware.Identity.Link, b.PCI.MaxPayload); l > 0 && (l < most || most == 0) {
+				most, by = l, "what its PCI link carries"
+			}
+			if n := len(others); n > 2 && others[n/2] > most {
+				most, by = others[n/2], "the median of its siblings"
+			}
+			if near > 0 && near < enoughOfLink*most {
+				slow += fmt.Sprintf("port %d moves %s of %s, %s; ", p.Number, gigabits(near), gigabits(most), by)
+			}
+			if worst < enoughOfNode*best {
+				uneven += fmt.Sprintf("port %d moves %s with the slowest NUMA node and %s with the fastest; ", p.Number, gigabits(worst), gigabits(best))
+			}
+		}
+		reason, why := cause(b)
+		for _, f := range []Finding{{"bandwidth_low", b.Device, reason, slow}, {"numa_asymmetric", b.Device, reason, uneven}} {
+			if f.Detail != "" {
+				f.Detail += why
+				findings = append(findings, f)
+			}
+		}
+	}
+	return findings
+}
+
+// usable returns what a link can carry at its best, in bytes per second: without encoding, and of
+// each packet the payload. Zero means unknown.
+func usable(l *state.PCILink, payload int) float64 {
+	if l == nil {
+		return 0
+	}
+	const header = 24 // bytes of the transaction and data link layers
+	speed, encoding, data := max(l.Speed, l.MaxSpeed), 128.0/130, float64(cmp.Or(payload, 256))
+	if speed < 8e9 {
+		encoding = 8.0 / 10
+	} else if speed > 32e9 {
+		encoding = 242.0 / 256
+	}
+	return speed * float64(max(l.Width, l.MaxWidth)) / 8 * encoding * data / (data + header)
+}
+
+// cause returns the first reason that the facts give. Unknown facts give none.
+func cause(b *state.Bandwidth) (reason, why string) {
+	for _, l := range []*state.PCILink{b.Hardware.Identity.Link, b.Hardware.Identity.Bottleneck} {
+		if l != nil && (l.Speed < l.MaxSpeed || l.Width < l.MaxWidth) {
+			return "link", fmt.Sprintf("the PCI link of %s has %g of %g GT/s and %d of %d lanes", l.Address, l.Speed/1e9, l.MaxSpeed/1e9, l.Width, l.MaxWidth)
+		}
+	}
+	switch p := b.PCI; {
+	case p.MaxReadRequest > 0 && p.MaxReadRequest < 512:
+		return "max_read_request", fmt.Sprintf("MaxReadReq is %d bytes", p.MaxReadRequest)
+	case p.MaxPayload > 0 && p.MaxPayload < 256:
+		return "max_payload", fmt.Sprintf("MaxPayload is %d bytes", p.MaxPayload)
+	case p.ACSRedirect != nil && *p.ACSRedirect:
+		return "acs_redirect", "ACS redirects requests to the root"
+	case strings.HasPrefix(p.IOMMU, "DMA"):
+		return "iommu", "the IOMMU translates addresses: " + p.IOMMU
+	case p.RelaxedOrdering != nil && !*p.RelaxedOrdering:
+		return "relaxed_ordering", "relaxed ordering is off"
+	}
+	return "unknown", "the reason is unknown"
+}
+
+// Report is what was measured, and what is wrong. docs/bandwidth.md describes its fields.
+type Report struct {
+	Version  int               `json:"version"`
+	Devices  []state.Bandwidth `json:"devices"`
+	Findings []Finding         `json:"findings"`
+}
+
+// NewReport measures devices one after the other.
+func NewReport(devices []string, measure func(device string) state.Bandwidth) (r Report) {
+	r.Version = 1
+	for _, name := range devices {
+		r.Devices = append(r.Devices, measure(name))
+	}
+	r.Findings = Evaluate(r.Devices)
+	return r
+}
+
+func gigabits(bytesPerSecond float64) string { return fmt.Sprintf("%.4g Gb/s", bytesPerSecond*8/1e9) }
+
+// Text returns a row for each port and NUMA node, and lines, or JSON. It is good if nothing is wrong
+// or missing, except what devices do not support.
+func (r Report) Text(asJSON bool) (text string, good bool) {
+	var out, lines strings.Builder
+	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "device\tport\tnode\twrite inline\t64 B\t4 KiB\t1 MiB\tread 64 B\t4 KiB\t1 MiB\t")
+	good = len(r.Findings) == 0
+	for _, d := range r.Devices {
+		var row [7]float64
+		for i, c := range d.Cells {
+			column, value := slices.Index([]int{small, medium, large}, c.Size)+1, c.BytesPerSecond*8/1e9
+			if c.Inline {
+				column = 0
+			} else if c.Operation == "read" {
+				column += 3
+			}
+			if c.Size <= small {
+				value = c.MessagesPerSecond / 1e6
+			}
+			row[column] = max(row[column], value)
+			if i+1 == len(d.Cells) || d.Cells[i+1].Port != c.Port || d.Cells[i+1].Node != c.Node {
+				fmt.Fprintf(w, "%s\t%d\t%d\t%.4g\t%.4g\t%.4g\t%.4g\t%.4g\t%.4g\t%.4g\t\n", d.Device, c.Port, c.Node, row[0], row[1], row[2], row[3], row[4], row[5], row[6])
+				row = [7]float64{}
+			}
+		}
+		for _, l := range [][2]string{{"failed", d.Failure}, {"interrupted", d.Interrupted}, {"not measured", d.Skipped}} {
+			if l[1] != "" {
+				fmt.Fprintf(&lines, "%s: %s: %s\n", d.Device, l[0], l[1])
+				good = good && l[1] == d.Skipped
+			}
+		}
+	}
+	for _, f := range r.Findings {
+		fmt.Fprintf(&lines, "%s: %s: %s\n", f.Device, f.Kind, f.Detail)
+	}
+	_ = w.Flush() // A strings.Builder takes everything.
+	if asJSON {
+		b, _ := json.MarshalIndent(r, "", "  ") // It has plain fields.
+		return string(b) + "\n", good
+	}
+	return out.String() + "Up to 64 B in million messages/s, others in Gb/s. 0: the device cannot.\n" + lines.String(), good
+}
