@@ -117,7 +117,7 @@ type PathState struct {
 	// At is when the run started, and Worked when one last found the path working.
 	At     time.Time `json:"at"`
 	Worked time.Time `json:"worked,omitzero"`
-	// Failures counts the runs in a row that failed.
+	// Failures counts the runs in a row that failed. Those that say nothing about RDMA count apart.
 	Failures int `json:"failures"`
 	// Usual is the round trip that the pair used to have, and Late counts the runs in a row
 	// that took much longer.
@@ -139,7 +139,9 @@ const (
 func (s PathState) Next(p Path, at time.Time) PathState {
 	next := PathState{Path: p, At: at, Worked: s.Worked, Usual: s.Usual}
 	if p.Failed() {
-		next.Failures = s.Failures + 1
+		if next.Failures = 1; s.Failures > 0 && s.Tried() == p.Tried() {
+			next.Failures += s.Failures
+		}
 		return next
 	}
 	next.Worked = at

@@ -23,6 +23,8 @@ func TestPathNext(t *testing.T) {
 	}{
 		"never worked":       {[]state.Path{lost, lost}, state.PathForward, 2, false, 0},
 		"worked before":      {[]state.Path{ok(100 * us), lost}, state.PathForward, 1, true, 100 * us},
+		"not asked before":   {[]state.Path{{Result: state.PathControl}, {Result: state.PathRefused}, lost}, state.PathForward, 1, false, 0},
+		"not asked":          {[]state.Path{lost, {Result: state.PathControl}, {Result: state.PathRefused}}, state.PathRefused, 2, false, 0},
 		"works again":        {[]state.Path{lost, ok(100 * us)}, state.PathOK, 0, true, 100 * us},
 		"slow twice":         {[]state.Path{ok(100 * us), ok(400 * us), ok(400 * us)}, state.PathOK, 0, true, 100 * us},
 		"slow":               {[]state.Path{ok(100 * us), ok(400 * us), ok(400 * us), ok(400 * us)}, state.PathSlow, 0, true, 100 * us},
