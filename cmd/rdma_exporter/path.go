@@ -111,9 +111,9 @@ func (f *pathFlags) responder(children *commands, snapshot func() *state.Snapsho
 			return answer.StartProcess(children.start(commandAnswer, device, wire.Request{}))
 		},
 		Devices: func() []path.Device {
-			tor := f.config.ToR
+			tor := func(string) string { return f.config.ToR }
 			if list != nil {
-				tor = list.ToR()
+				tor = list.ToR
 			}
 			return answer.Devices(snapshot(), f.config, tor)
 		},
@@ -167,7 +167,7 @@ func runPathChild(ctx context.Context, o *options, std stdio) error {
 	common.Opened = func() { announce(ctx, s, o.device, out) }
 	return ask.Run(ctx, ask.Options{
 		Options: common, Target: *in.Request.Path, Reduced: reduced, Client: client, Base: s.Peers.Scheme + "://" + in.Request.Path.Peer,
-		HasFlowLabels: slices.Contains([]string{"mlx5_core", "hns"}, driver.Name), Random: rand.IntN,
+		HasFlowLabels: slices.Contains([]string{"mlx5", "mlx5_core", "hns"}, driver.Name), Random: rand.IntN,
 	})
 }
 
@@ -225,7 +225,10 @@ func askAll(ctx context.Context, o *options) (found []state.DevicePath, err erro
 		}
 		p := run.Path
 		if p == nil {
-			p = &state.Path{Peer: target, Result: state.PathSource, Suspect: state.SuspectDevice, Detail: cmp.Or(run.Error, "the device is in use")}
+			p = &state.Path{Peer: target, Result: state.PathRefused, Detail: cmp.Or(run.Error, "the device is in use, and --probe.when=idle")}
+			if run.Verb != "" || run.FailedVerb != "" {
+				p.Result, p.Suspect, p.Verb = state.PathSource, state.SuspectDevice, run.Verb
+			}
 		}
 		found = append(found, state.DevicePath{Device: name, PathState: state.PathState{}.Next(*p, run.Started)})
 	}

@@ -290,6 +290,7 @@ func (e *exporter) run(ctx context.Context, reloads <-chan os.Signal) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	context.AfterFunc(ctx, func() { close(e.ended) })
 	var running sync.WaitGroup
 	var supervisorErr error
 	running.Go(func() {
@@ -321,7 +322,6 @@ func (e *exporter) run(ctx context.Context, reloads <-chan os.Signal) error {
 	webErr := web.Serve(ctx, handler, e.listeners, e.webFile, e.logger)
 	cancel()
 	running.Wait()
-	close(e.ended)
 	if e.responder != nil {
 		e.responder.Wait()
 	}

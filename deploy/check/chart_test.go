@@ -23,9 +23,9 @@ var values = []struct {
 	{"defaults", map[string]int{"DaemonSet": 1, "ServiceAccount": 1}},
 	{"host-network", map[string]int{"DaemonSet": 1, "PodMonitor": 1, "ServiceAccount": 1}},
 	{"secured", map[string]int{"DaemonSet": 1, "PodMonitor": 1, "ServiceAccount": 1}},
-	{"service-monitor", map[string]int{"ConfigMap": 3, "DaemonSet": 1, "PrometheusRule": 3, "Service": 1, "ServiceAccount": 1, "ServiceMonitor": 1}},
+	{"service-monitor", map[string]int{"ConfigMap": 4, "DaemonSet": 1, "PrometheusRule": 3, "Service": 1, "ServiceAccount": 1, "ServiceMonitor": 1}},
 	{"restricted", map[string]int{"DaemonSet": 1, "NetworkPolicy": 1, "ServiceAccount": 1}},
-	{"everything", map[string]int{"AlertmanagerConfig": 1, "ConfigMap": 4, "DaemonSet": 1, "NetworkPolicy": 1, "PodMonitor": 1, "PrometheusRule": 2, "ServiceAccount": 1}},
+	{"everything", map[string]int{"AlertmanagerConfig": 1, "ConfigMap": 5, "DaemonSet": 1, "NetworkPolicy": 1, "PodMonitor": 1, "PrometheusRule": 2, "ServiceAccount": 1}},
 }
 
 // valuesFile is the path of one of them.

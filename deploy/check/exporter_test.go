@@ -47,6 +47,8 @@ func TestStarts(t *testing.T) {
 					of := every[*corev1.ConfigMap](objects)
 					configs := of[slices.IndexFunc(of, func(m *corev1.ConfigMap) bool { return m.Name == "fabric-exporter" })]
 					files[file] = configs.Data[mounted.SubPath]
+				case "--peer.file":
+					files[file] = "[]" // mounted by the site
 				case "--web.config.file":
 					files[file] = webConfig
 					files[path.Join(path.Dir(file), "tls.crt")], files[path.Join(path.Dir(file), "tls.key")] = certificate(t)

@@ -120,7 +120,7 @@ func write(t *testing.T, path string, content []byte) {
 func sysfs(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
-	write(t, filepath.Join(root, "devices/system/node/has_memory"), []byte("0,2\n"))
+	write(t, filepath.Join(root, "devices/system/node/has_normal_memory"), []byte("0,2\n"))
 	write(t, filepath.Join(root, "devices/system/node/node0/cpulist"), []byte("0-3,8\n"))
 	write(t, filepath.Join(root, "devices/system/node/node2/cpulist"), []byte("\n"))
 	bridge := filepath.Join(root, "devices/pci0000:17/0000:17:01.0")

@@ -18,7 +18,7 @@ type node struct {
 
 func nodesOf(sysfs string) (nodes []node, err error) {
 	dir := filepath.Join(sysfs, "devices/system/node")
-	for _, n := range readList(filepath.Join(dir, "has_memory")) {
+	for _, n := range readList(filepath.Join(dir, "has_normal_memory")) {
 		nodes = append(nodes, node{n, readList(filepath.Join(dir, fmt.Sprintf("node%d/cpulist", n)))})
 	}
 	if len(nodes) == 0 {

@@ -24,11 +24,12 @@ type Finding struct {
 const enoughOfLink, enoughOfNode = 0.8, 0.7
 
 // fastest returns what a port moves, in bytes per second: with the memory next to the device, and
-// with the slowest and the fastest NUMA node. It leaves out devices that the kernel emulates.
+// with the slowest and the fastest NUMA node. It leaves out devices that the kernel emulates, and those whose
+// measurement did not end.
 func fastest(b *state.Bandwidth, port int) (near, worst, best float64) {
 	byNode := make(map[int]float64)
 	for _, c := range b.Cells {
-		if c.Port == port && c.Size == large && b.Hardware.Driver != "rxe" && b.Hardware.Driver != "siw" {
+		if c.Port == port && c.Size == large && b.Interrupted == "" && b.Failure == "" && b.Hardware.Driver != "rxe" && b.Hardware.Driver != "siw" {
 			byNode[c.Node] = max(byNode[c.Node], c.BytesPerSecond)
 		}
 	}
@@ -132,7 +133,7 @@ func NewReport(devices []string, measure func(device string) state.Bandwidth) (r
 	for _, name := range devices {
 		r.Devices = append(r.Devices, measure(name))
 	}
-	r.Findings = Evaluate(r.Devices)
+	r.Findings = append([]Finding{}, Evaluate(r.Devices)...)
 	return r
 }
 

@@ -61,7 +61,7 @@ func Run(ctx context.Context, o Options) error {
 					break
 				}
 				err = m.node(ctx, port, n)
-				if o := session.ObstacleOf(err); o != nil && !errors.Is(err, session.ErrUndestroyed) {
+				if o := session.ObstacleOf(err); o != nil && o.Reason != state.SkipNotPermitted && !errors.Is(err, session.ErrUndestroyed) {
 					if err = nil; !strings.Contains(m.out.Skipped, o.Detail) {
 						m.out.Skipped = strings.TrimPrefix(m.out.Skipped+"; "+o.Detail, "; ")
 					}
@@ -107,7 +107,8 @@ func (m *measuring) watch(ctx context.Context) (end func()) {
 	if m.Count == nil {
 		return func() {}
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	// The end of a measurement must not end the question who took the device.
+	watched, cancel := context.WithCancel(ctx)
 	before, err := m.Count(ctx)
 	if m.used = m.InUse(ctx); m.used == nil && err != nil {
 		m.used = &state.Reduced{Detail: err.Error()}
@@ -117,8 +118,8 @@ func (m *measuring) watch(ctx context.Context) (end func()) {
 	}
 	var watcher sync.WaitGroup
 	watcher.Go(func() {
-		for ; ctx.Err() == nil && m.stop.Load() == 0; time.Sleep(watchEvery) {
-			if n, err := m.Count(ctx); (err != nil || n > before) && ctx.Err() == nil {
+		for ; watched.Err() == nil && m.stop.Load() == 0; time.Sleep(watchEvery) {
+			if n, err := m.Count(watched); (err != nil || n > before) && watched.Err() == nil {
 				var now unix.Timespec
 				_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) // Each kernel has it.
 				m.stop.Store(now.Nano())

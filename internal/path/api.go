@@ -35,7 +35,7 @@ const (
 
 	maxAddresses = 256
 	// The first queue pairs of a port are those of its management.
-	minQPN, maxQPN = 2, 1<<24 - 1
+	minQPN, maxQPN = 2, 1<<24 - 2 // the last is for multicast
 	minMTU, maxMTU = 256, 4096
 )
 
@@ -75,12 +75,18 @@ func AddressOf(r session.Route) Address {
 	return Address{GID: r.AH.DGID.String(), Type: r.Type.String()}
 }
 
-// suits reports whether two addresses are on the same kind of network.
+// maxLID is the largest of one port; those above are of multicast groups.
+const maxLID = 0xbfff
+
+// suits reports whether an address is that of one port, on the same kind of network as another.
 func (a Address) suits(b Address) bool {
 	ipA, errA := netip.ParseAddr(a.GID)
 	ipB, errB := netip.ParseAddr(b.GID)
 	if errA != nil || errB != nil {
-		return a.LID != 0 && b.LID != 0
+		return a.LID != 0 && a.LID <= maxLID && b.LID != 0
+	}
+	if one := ipA.Unmap(); !one.IsGlobalUnicast() && !one.IsLinkLocalUnicast() {
+		return false // multicast or broadcast
 	}
 	return a.Type == b.Type && ipA.Is4In6() == ipB.Is4In6() && ipA.IsLinkLocalUnicast() == ipB.IsLinkLocalUnicast()
 }

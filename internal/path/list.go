@@ -1,9 +1,11 @@
 package path
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,15 +22,22 @@ type List struct {
 	logger *slog.Logger
 
 	mu     sync.Mutex
-	self   Peer
-	chosen []Peer
+	all    []Peer
 	failed bool
+	// rails has what the devices of each rail ask, since the list was read.
+	rails map[string]choice
+}
+
+// choice is this node's own entry, and the peers that it asks.
+type choice struct {
+	self  Peer
+	peers []Peer
 }
 
 // NewList reads the list of peers for the first time. The error names the file. A name that DNS
 // does not know yet is not an error.
 func NewList(ctx context.Context, c Config, file string, logger *slog.Logger) (*List, error) {
-	l := &List{c: c, file: file, logger: logger}
+	l := &List{c: c, file: file, logger: logger, rails: make(map[string]choice)}
 	err := l.read(ctx)
 	if file == "" {
 		return l, nil
@@ -69,23 +78,33 @@ func (l *List) read(ctx context.Context) error {
 		l.failed = true
 		return fmt.Errorf("read the list of peers: %w", err)
 	}
-	self, listed := Itself(peers, l.c.Self)
-	if l.c.ToR != "" {
-		self.ToR = l.c.ToR
+	if len(peers) != len(l.all) || l.failed {
+		self, listed := Itself(peers, l.c.Self)
+		l.logger.Info("Peers read", "listed", len(peers), "self_is_listed", listed, "self", self.Target)
 	}
-	chosen := Choose(self, peers)
-	if len(chosen) != len(l.chosen) || l.failed {
-		l.logger.Info("Peers chosen", "listed", len(peers), "asked", len(chosen), "self_is_listed", listed, "tor", self.ToR)
-	}
-	l.self, l.chosen, l.failed = self, chosen, false
+	l.all, l.failed, l.rails = peers, false, make(map[string]choice)
 	return nil
 }
 
-// ToR returns that of this node. It is empty if unknown.
-func (l *List) ToR() string {
+// of returns the choice of a rail. Where each rail has targets of its own, so has this node.
+// Caller holds mu.
+func (l *List) of(rail string) choice {
+	c, known := l.rails[rail]
+	if !known {
+		peers := slices.DeleteFunc(slices.Clone(l.all), func(p Peer) bool { return p.Rail != "" && p.Rail != rail })
+		c.self, _ = Itself(peers, l.c.Self)
+		c.self.ToR = cmp.Or(l.c.ToR, c.self.ToR)
+		c.peers = Choose(c.self, peers)
+		l.rails[rail] = c
+	}
+	return c
+}
+
+// ToR returns that of a device. It is empty if unknown.
+func (l *List) ToR(device string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.self.ToR
+	return l.of(l.c.RailOf(device)).self.ToR
 }
 
 // Targets returns the peers that a device asks.
@@ -93,10 +112,9 @@ func (l *List) Targets(device string) (targets []wire.PathTarget) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	rail := l.c.RailOf(device)
-	for _, p := range l.chosen {
-		if p.Rail == "" || p.Rail == rail {
-			targets = append(targets, wire.PathTarget{Peer: p.Target, Rail: rail, ToR: l.self.ToR, PeerToR: p.ToR})
-		}
+	c := l.of(rail)
+	for _, p := range c.peers {
+		targets = append(targets, wire.PathTarget{Peer: p.Target, Rail: rail, ToR: c.self.ToR, PeerToR: p.ToR})
 	}
 	return targets
 }

@@ -14,6 +14,9 @@ const (
 	// pathPause is the time between the starts of two runs on a device, so that no minute has
 	// the packets and queue pairs of more than one.
 	pathPause = time.Minute
+	// madeUp is how long after its slot a run is made up for: then the lease of the responder, which
+	// is a minute from the slot, is over.
+	madeUp = pathPause + 5*time.Second
 	// MaxPathSkips limits the slots that a pair skips after failures.
 	MaxPathSkips = 2
 )
@@ -75,9 +78,16 @@ func (p *pathWorker) next(cfg Paths, now time.Time) (next *wire.PathTarget, at t
 		}
 	}
 	if earliest := p.began.Add(pathPause); at.Before(earliest) {
-		at = earliest
+		at = maxTime(earliest, at.Add(madeUp))
 	}
 	return next, at
+}
+
+func maxTime(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // ask runs one child, and reports whether the next one can follow. A device whose probes hang is
@@ -112,12 +122,14 @@ func (p *pathWorker) ask(ctx context.Context, t wire.PathTarget, timeout time.Du
 	}
 }
 
-// took delivers a finished run. A child that did not get as far as a result blames this device.
+// took delivers a finished run. Of a child that did not get as far as a result, the device is to
+// blame if a verb was.
 func (p *pathWorker) took(res result, t wire.PathTarget) {
 	run := res.run
 	if run.Path == nil && run.Reduced == nil {
-		run.Path = &state.Path{
-			Peer: t.Peer, Rail: t.Rail, ToR: t.ToR, PeerToR: t.PeerToR, Result: state.PathSource, Suspect: state.SuspectDevice, Detail: run.Error, Verb: run.Verb,
+		run.Path = &state.Path{Peer: t.Peer, Rail: t.Rail, ToR: t.ToR, PeerToR: t.PeerToR, Result: state.PathControl, Detail: run.Error, Verb: run.Verb}
+		if run.Verb != "" || run.FailedVerb != "" {
+			run.Path.Result, run.Path.Suspect = state.PathSource, state.SuspectDevice
 		}
 	}
 	p.w.inventory.childEnded(run)

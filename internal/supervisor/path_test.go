@@ -92,7 +92,7 @@ func TestPathsThatFail(t *testing.T) {
 		{"works", func(peer string) script { return found(peer, state.PathOK) }, state.PathOK, "", 12},
 		{"lost", func(peer string) script { return found(peer, state.PathForward) }, state.PathForward, "", 5},
 		{"hangs", func(string) script { return scriptHang() }, state.PathSource, "ibv_destroy_cq", 5},
-		{"fails", func(string) script { return scriptFail() }, state.PathSource, "", 5},
+		{"fails", func(string) script { return scriptFail() }, state.PathControl, "", 5},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {

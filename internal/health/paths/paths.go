@@ -63,7 +63,7 @@ func agree(d *state.DeviceState) (works, dead bool) {
 	for i := range d.Paths {
 		p := &d.Paths[i]
 		works = works || !p.Failed()
-		if p.Tried() && severity(p, false, false) != "" {
+		if p.Tried() && p.Suspect != state.SuspectPeer && severity(p, false, false) != "" {
 			peers[p.Peer], worked = true, worked || !p.Worked.IsZero()
 		}
 	}

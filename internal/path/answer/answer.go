@@ -301,10 +301,12 @@ func (r *Responder) keep(device string, l *lease) {
 			default: // It was not asked.
 			}
 		}
+		_, _ = io.Copy(io.Discard, l.child.Output()) // A child that writes too much must be able to end.
 	})
 	select {
 	case <-l.child.Done():
 	case <-r.c.Ended:
+		l.child.Kill()
 	case <-time.After(time.Until(l.over)):
 	}
 	l.child.CloseInput()

@@ -9,12 +9,12 @@ import (
 )
 
 // Devices returns the devices of a snapshot. Those that were not probed yet have no ports.
-func Devices(s *state.Snapshot, c path.Config, tor string) (list []path.Device) {
+func Devices(s *state.Snapshot, c path.Config, tor func(device string) string) (list []path.Device) {
 	for _, d := range s.Devices {
 		if !d.Present {
 			continue
 		}
-		device := path.Device{Name: d.Name, Rail: c.RailOf(d.Name), ToR: tor}
+		device := path.Device{Name: d.Name, Rail: c.RailOf(d.Name), ToR: tor(d.Name)}
 		for _, p := range cmp.Or(d.Info, new(state.Device)).Ports {
 			port := path.Port{Number: p.Number, State: p.State, LinkLayer: p.LinkLayer, MTU: p.ActiveMTU}
 			if h := d.Hardware; h != nil && h.Latest != nil {
