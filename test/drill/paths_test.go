@@ -45,7 +45,7 @@ func pathDevices(self path.Peer, dead func(rail int, from, to path.Peer) bool) *
 	for rail := range pathRails {
 		name := fmt.Sprintf("mlx5_%d", rail)
 		run := &state.Run{Kind: state.KindProbe, Device: name, Started: time.Now(), Outcome: state.OutcomeOK}
-		d := state.DeviceState{Name: name, Present: true, Info: &state.Device{Ports: []state.Port{{Number: 1, State: "active"}}}, Last: run, Full: run}
+		d := state.DeviceState{Name: name, Present: true, Info: &state.Device{Ports: []state.Port{{Number: 1, State: "active"}}}, Last: run, Full: run, LastSuccess: run.Started}
 		for _, to := range path.Choose(self, pathPeers()) {
 			p := state.PathState{Path: state.Path{
 				Peer: to.Target, PeerDevice: name, Rail: name, PeerRail: name, ToR: self.ToR, PeerToR: to.ToR,
