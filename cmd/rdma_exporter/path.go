@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -173,6 +172,7 @@ func runPathChild(ctx context.Context, o *options, std stdio) error {
 
 // runPath is the command path.
 func runPath(ctx context.Context, o *options, std stdio) int {
+	o.retired.warn(std.ignored)
 	found, err := askAll(ctx, o)
 	if err == nil {
 		err = writePaths(found, o, std)
@@ -184,7 +184,7 @@ func runPath(ctx context.Context, o *options, std stdio) int {
 	status := exitOK
 	for _, p := range found {
 		switch {
-		case slices.Contains([]state.PathResult{state.PathControl, state.PathRefused, state.PathUnsupported}, p.Result):
+		case !p.Tried():
 			status = max(status, exitUsage)
 		case p.Failed():
 			return exitFailed
@@ -195,7 +195,6 @@ func runPath(ctx context.Context, o *options, std stdio) int {
 
 // askAll asks from each device.
 func askAll(ctx context.Context, o *options) (found []state.DevicePath, err error) {
-	o.retired.warn(func(string, string) {})
 	target := o.path.host
 	if _, _, err := net.SplitHostPort(target); err != nil {
 		target = net.JoinHostPort(target, defaultAddress[1:])
@@ -225,10 +224,7 @@ func askAll(ctx context.Context, o *options) (found []state.DevicePath, err erro
 		}
 		p := run.Path
 		if p == nil {
-			p = &state.Path{Peer: target, Result: state.PathRefused, Detail: cmp.Or(run.Error, "the device is in use, and --probe.when=idle")}
-			if run.Verb != "" || run.FailedVerb != "" {
-				p.Result, p.Suspect, p.Verb = state.PathSource, state.SuspectDevice, run.Verb
-			}
+			p = &state.Path{Peer: target, Result: state.PathRefused, Detail: "the device is in use, and --probe.when=idle: " + run.Reduced.Detail}
 		}
 		found = append(found, state.DevicePath{Device: name, PathState: state.PathState{}.Next(*p, run.Started)})
 	}

@@ -55,7 +55,8 @@ func Open(s *session.Session, sc *session.Scope, o Options) (*Endpoint, error) {
 	// Short counters wrap too often.
 	const enough = 32
 	fields := verbs.WCFields(0)
-	e.Clock = Clock{mask: 1<<64 - 1, kHz: 1e6, Name: "software"}
+	software := Clock{mask: 1<<64 - 1, kHz: 1e6, Name: "software"}
+	e.Clock = software
 	if err == nil && bits.Len64(ext.TimestampMask) >= enough && ext.CoreClock > 0 {
 		e.Clock, fields = Clock{mask: ext.TimestampMask, kHz: ext.CoreClock, Name: "device"}, verbs.WCStandard|verbs.WCTimestamp
 	}
@@ -68,7 +69,7 @@ func Open(s *session.Session, sc *session.Scope, o Options) (*Endpoint, error) {
 	attr := verbs.CQInitAttr{Entries: 2*o.Buffers + 2, Channel: e.ch, Vector: s.Vectors[0], Fields: fields}
 	e.cq, err = sc.CQ(attr)
 	if err != nil && fields != 0 {
-		attr.Fields, e.Clock = 0, Clock{mask: 1<<64 - 1, kHz: 1e6, Name: "software"}
+		attr.Fields, e.Clock = 0, software
 		e.cq, err = sc.CQ(attr)
 	}
 	if err != nil {
@@ -115,23 +116,16 @@ func (e *Endpoint) attr(t verbs.QPType, n uint32) verbs.QPInitAttr {
 
 // ready takes a queue pair from RESET to RTS. A UD one has no peer.
 func (e *Endpoint) ready(q verbs.QP, peer verbs.Peer) error {
-	if err := e.toInit(q); err != nil {
-		return err
+	attr, mask := verbs.ToInit(q.Type(), e.route.Port, verbs.AccessLocalWrite)
+	attr.PKeyIndex, attr.QKey = e.route.PKeyIndex, e.QKey
+	if err := q.Modify(attr, mask); err != nil {
+		return fmt.Errorf("take a queue pair to INIT: %w", err)
 	}
 	if err := q.Modify(verbs.ToRTR(q.Type(), peer)); err != nil {
 		return fmt.Errorf("take a queue pair to RTR: %w", err)
 	}
 	if err := q.Modify(verbs.ToRTS(q.Type())); err != nil {
 		return fmt.Errorf("take a queue pair to RTS: %w", err)
-	}
-	return nil
-}
-
-func (e *Endpoint) toInit(q verbs.QP) error {
-	attr, mask := verbs.ToInit(q.Type(), e.route.Port, verbs.AccessLocalWrite)
-	attr.PKeyIndex, attr.QKey = e.route.PKeyIndex, e.QKey
-	if err := q.Modify(attr, mask); err != nil {
-		return fmt.Errorf("take a queue pair to INIT: %w", err)
 	}
 	return nil
 }

@@ -78,16 +78,11 @@ func (p *pathWorker) next(cfg Paths, now time.Time) (next *wire.PathTarget, at t
 		}
 	}
 	if earliest := p.began.Add(pathPause); at.Before(earliest) {
-		at = maxTime(earliest, at.Add(madeUp))
+		if at = at.Add(madeUp); at.Before(earliest) {
+			at = earliest
+		}
 	}
 	return next, at
-}
-
-func maxTime(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // ask runs one child, and reports whether the next one can follow. A device whose probes hang is
@@ -122,16 +117,23 @@ func (p *pathWorker) ask(ctx context.Context, t wire.PathTarget, timeout time.Du
 	}
 }
 
-// took delivers a finished run. Of a child that did not get as far as a result, the device is to
-// blame if a verb was.
+// foundBy returns what a run found. Of a child that did not get as far as a result, the device is
+// to blame if a verb was. Nil means that the run was reduced.
+func foundBy(run *state.Run, t wire.PathTarget) *state.Path {
+	if run.Path != nil || run.Reduced != nil {
+		return run.Path
+	}
+	p := &state.Path{Peer: t.Peer, Rail: t.Rail, ToR: t.ToR, PeerToR: t.PeerToR, Result: state.PathControl, Detail: run.Error, Verb: run.Verb}
+	if run.Verb != "" || run.FailedVerb != "" {
+		p.Result, p.Suspect = state.PathSource, state.SuspectDevice
+	}
+	return p
+}
+
+// took delivers a finished run.
 func (p *pathWorker) took(res result, t wire.PathTarget) {
 	run := res.run
-	if run.Path == nil && run.Reduced == nil {
-		run.Path = &state.Path{Peer: t.Peer, Rail: t.Rail, ToR: t.ToR, PeerToR: t.PeerToR, Result: state.PathControl, Detail: run.Error, Verb: run.Verb}
-		if run.Verb != "" || run.FailedVerb != "" {
-			run.Path.Result, run.Path.Suspect = state.PathSource, state.SuspectDevice
-		}
-	}
+	run.Path = foundBy(run, t)
 	p.w.inventory.childEnded(run)
 	p.log.run(run, res.stderr, "Asking a peer failed", "Peers can be asked again", "Peer asked")
 	listed := p.w.s.cfg.Paths.Peers(p.w.name)
@@ -171,13 +173,15 @@ func nextPaths(before []state.PathState, run *state.Run, listed []wire.PathTarge
 	return after
 }
 
-// Ask asks a peer once, for somebody who waits, and returns what was found. A supervisor that
+// Ask asks a peer once, for somebody who waits, and returns the run. It has a path unless it was
+// reduced. A supervisor that
 // asks does nothing else.
 func (s *Supervisor) Ask(ctx context.Context, device string, t wire.PathTarget) (*state.Run, error) {
 	s.once, s.over = true, ctx.Done()
 	res := s.runChild(ctx, task{device: device, kind: state.KindAsk, timeout: s.cfg.Paths.Timeout, request: wire.Request{Path: &t}})
 	switch {
 	case res.run != nil:
+		res.run.Path = foundBy(res.run, t)
 		return res.run, nil
 	case res.notStarted != nil:
 		return nil, res.notStarted
