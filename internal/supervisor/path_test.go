@@ -143,3 +143,26 @@ func TestPathsOfHungDevice(t *testing.T) {
 		}
 	})
 }
+
+// TestPathsMadeUp verifies that a run whose slot passed in the pause waits until the lease of the
+// peer's responder, which began with the slot, is over.
+func TestPathsMadeUp(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		offset := map[string]time.Duration{"one:1": time.Minute, "two:2": time.Minute + 5*time.Second}
+		b := newPathBench(t, func(peer string, _ int) script { return found(peer, state.PathOK) }, []string{"one:1", "two:2"}, func(c *Config) {
+			c.Paths.Slot = func(peer string, after time.Time) time.Time {
+				return after.Add(-offset[peer]).Truncate(c.Paths.Interval).Add(c.Paths.Interval + offset[peer])
+			}
+		})
+		b.after(21 * time.Minute)
+		first, second := b.kids.startsOf(asking("one:1")), b.kids.startsOf(asking("two:2"))
+		if len(first) < 3 || len(second) < 3 {
+			t.Fatalf("asked at %v and %v", first, second)
+		}
+		for i := range min(len(first), len(second)) {
+			if d := second[i] - first[i]; d < pathPause+offset["two:2"]-offset["one:1"] {
+				t.Errorf("made up for %s after the run before", d)
+			}
+		}
+	})
+}

@@ -83,6 +83,7 @@ func TestOf(t *testing.T) {
 		},
 		{"two peers agree", []string{"a lost_forward path twice worked", "b address path twice worked"}, []string{"critical device: device"}, "lost_forward to mlx5_0 of a:10879, address to mlx5_0 of b:10879. Evidence: evidence of a."},
 		{"two peers agree, one of which never worked", []string{"a address path once", "b mtu path twice worked"}, []string{"critical device: device"}, "mtu to mlx5_0 of b:10879, address to"},
+		{"two peers are at fault", []string{"a target_device peer twice worked", "b target_device peer twice worked"}, []string{"warning peer: peer a", "warning peer: peer b"}, ""},
 		{"no peer worked ever", []string{"a address path twice", "b address path twice"}, []string{"info path: path a", "info path: path b"}, ""},
 		{"two devices of one peer", []string{"a address path twice worked", "a address path twice worked mlx5_1"}, []string{"warning path: path a"}, "address to mlx5_1 of a"},
 		{"one of two peers has failed but once", []string{"a address path twice worked", "b address path once worked"}, []string{"warning path: path a"}, ""},
