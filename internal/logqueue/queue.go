@@ -5,33 +5,31 @@ import (
 	"bytes"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// maxWaiting limits the waiting lines, in bytes. Hundreds of lines fit, more than the exporter
-// usually logs in an hour.
-const maxWaiting = 64 << 10
+// maxWaiting limits the waiting lines. It is more than the exporter usually logs in an hour.
+const maxWaiting = 256
 
 // A Queue is a writer of lines that never waits for the writer behind it. It keeps lines up to a
 // bound, and drops and counts further ones. It is safe for concurrent use.
 type Queue struct {
-	w io.Writer
+	w       io.Writer
+	dropped atomic.Uint64
 	// done is closed when nothing more is written.
 	done chan struct{}
 
-	mu sync.Mutex
-	// changed is signalled when waiting or closed changes.
-	changed sync.Cond
-	waiting []byte
+	// mu is held while something is put into waiting, or it is closed.
+	mu      sync.Mutex
+	waiting chan []byte
 	closed  bool
-	dropped uint64
 }
 
 // New returns a queue before w. Callers must not write to w themselves, and must close the
 // queue.
 func New(w io.Writer) *Queue {
-	q := &Queue{w: w, done: make(chan struct{})}
-	q.changed.L = &q.mu
+	q := &Queue{w: w, done: make(chan struct{}), waiting: make(chan []byte, maxWaiting)}
 	go q.run()
 	return q
 }
@@ -40,67 +38,42 @@ func New(w io.Writer) *Queue {
 func (q *Queue) Write(b []byte) (int, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.closed || len(q.waiting)+len(b) > maxWaiting {
-		q.dropped += lines(b)
-		return len(b), nil
+	if !q.closed {
+		select {
+		case q.waiting <- bytes.Clone(b):
+			return len(b), nil
+		default:
+		}
 	}
-	q.waiting = append(q.waiting, b...)
-	q.changed.Signal()
+	q.drop(b)
 	return len(b), nil
 }
 
 // Dropped returns how many lines had no room or were refused by the writer.
-func (q *Queue) Dropped() uint64 {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.dropped
-}
+func (q *Queue) Dropped() uint64 { return q.dropped.Load() }
 
 // Close drops further lines, and waits until the others are written or the timeout has passed.
 func (q *Queue) Close(timeout time.Duration) {
 	q.mu.Lock()
-	q.closed = true
-	q.changed.Signal()
+	if !q.closed {
+		q.closed = true
+		close(q.waiting)
+	}
 	q.mu.Unlock()
-	t := time.NewTimer(timeout)
-	defer t.Stop()
 	select {
 	case <-q.done:
-	case <-t.C:
+	case <-time.After(timeout):
 	}
 }
 
 func (q *Queue) run() {
 	defer close(q.done)
-	for {
-		b := q.take()
-		if len(b) == 0 {
-			return
-		}
+	for b := range q.waiting {
 		// A writer that fails may work again with a new reader.
 		if n, err := q.w.Write(b); err != nil {
-			q.lost(lines(b[n:]))
+			q.drop(b[n:])
 		}
 	}
 }
 
-// take waits for lines and returns all of them. Empty means that the queue is closed.
-func (q *Queue) take() []byte {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for len(q.waiting) == 0 && !q.closed {
-		q.changed.Wait()
-	}
-	b := q.waiting
-	q.waiting = nil
-	return b
-}
-
-func (q *Queue) lost(n uint64) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.dropped += n
-}
-
-// lines returns how many lines end in b.
-func lines(b []byte) uint64 { return uint64(bytes.Count(b, []byte{'\n'})) }
+func (q *Queue) drop(b []byte) { q.dropped.Add(uint64(bytes.Count(b, []byte{'\n'}))) }

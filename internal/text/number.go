@@ -5,7 +5,7 @@ package text
 
 import (
 	"fmt"
-	"math/bits"
+	"math"
 	"reflect"
 	"strconv"
 	"strings"
@@ -40,40 +40,48 @@ func Bytes(n int64) string {
 	if n < 1024 {
 		return Count(n, "byte", "bytes")
 	}
-	unit := (bits.Len64(uint64(n)) - 1) / 10
-	shift := 10 * unit
-	high, low := bits.Mul64(uint64(n), 100)
-	return hundredths(high<<(64-shift)|low>>shift) + " " + string("KMGTPE"[unit-1]) + "iB"
+	return scaled(n, 1024) + "iB"
 }
 
-// hundredths returns n/100 with three digits, or with all before the point, rounded down.
-func hundredths(n uint64) string {
-	whole, rest := strconv.FormatUint(n/100, 10), strconv.FormatUint(100+n%100, 10)[1:]
-	rest = rest[:min(max(3-len(whole), 0), 2)]
-	return strings.TrimRight(strings.TrimRight(whole+"."+rest, "0"), ".")
+// Rate returns a rate in decimal multiples of its unit, as in 400 Gb/s and 2.5 GT/s. It rounds down as Bytes does.
+func Rate(n int64, unit string) string {
+	if n < 1000 {
+		return Number(n) + " " + unit
+	}
+	return strings.Replace(scaled(n, 1000), "K", "k", 1) + unit
+}
+
+// scaled returns n in the largest multiple of base that is not above it, with the letter of the multiple.
+func scaled(n, base int64) string {
+	unit, letter := base, 0
+	for n/unit >= base {
+		unit *= base
+		letter++
+	}
+	parts := 100.0
+	switch whole := n / unit; {
+	case whole >= 100:
+		parts = 1
+	case whole >= 10:
+		parts = 10
+	}
+	value := math.Floor(parts*float64(n)/float64(unit)) / parts
+	return strconv.FormatFloat(value, 'f', -1, 64) + " " + string("KMGTPE"[letter])
 }
 
 // Percent returns the share of a limit, with one decimal unless it is 0. It rounds down, so that only the whole limit
 // is 100 % and only 0 is 0 %. Any use of a limit of 0 is above 999 %.
 func Percent(used, limit int64) string {
-	const highest = 999
-	if used <= 0 {
-		return "0 %"
-	}
-	high, low := bits.Mul64(uint64(used), 1000)
-	if limit <= 0 || high >= uint64(limit) {
-		return ">" + strconv.Itoa(highest) + " %"
-	}
-	tenths, _ := bits.Div64(high, low, uint64(limit))
+	share := math.Floor(1000*float64(used)/float64(limit)) / 10
 	switch {
-	case tenths == 0:
+	case used <= 0:
+		return "0 %"
+	case limit <= 0 || share > 999:
+		return ">999 %"
+	case share == 0:
 		return "<0.1 %"
-	case tenths > highest*10:
-		return ">" + strconv.Itoa(highest) + " %"
-	case tenths%10 == 0:
-		return strconv.FormatUint(tenths/10, 10) + " %"
 	default:
-		return strconv.FormatUint(tenths/10, 10) + "." + strconv.FormatUint(tenths%10, 10) + " %"
+		return strconv.FormatFloat(share, 'f', -1, 64) + " %"
 	}
 }
 
@@ -103,21 +111,4 @@ func Objects(n int64, kind string) string {
 		return Objects(n, "") + " of type " + Truncate(Clean(kind), MaxName)
 	}
 	return Plural(n, name)
-}
-
-// Rate returns a rate in decimal multiples of its unit, as in 400 Gb/s and 2.5 GT/s. It rounds down to three digits, or
-// to all before the point.
-func Rate(n int64, unit string) string {
-	const multiples = " kMGTPE"
-	if n < 1000 {
-		return Number(n) + " " + unit
-	}
-	scale, multiple := int64(1), 0
-	for n/scale >= 1000 {
-		scale *= 1000
-		multiple++
-	}
-	high, low := bits.Mul64(uint64(n), 100)
-	parts, _ := bits.Div64(high, low, uint64(scale))
-	return hundredths(parts) + " " + string(multiples[multiple]) + unit
 }

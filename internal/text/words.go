@@ -1,6 +1,7 @@
 package text
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -11,7 +12,6 @@ const (
 	// MaxName limits the characters of a name from outside where it may be truncated.
 	MaxName  = 200
 	maxText  = 4096 // Bytes, as many as the longest path.
-	shortID  = 12   // Characters of a container's ID, as its runtime prints it.
 	ellipsis = "…"
 )
 
@@ -74,20 +74,8 @@ func Truncate(s string, n int) string {
 	return s
 }
 
-// OneLine returns s cut down to n bytes, at the border of a character. A space is in place of each
-// character that does not print.
-func OneLine(s string, n int) string {
-	s = strings.TrimSpace(strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, Valid(s)))
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n-len(ellipsis)], "") + ellipsis
-}
+// OneLine returns the text of an error or of a log, cleaned, without space around it, and truncated to n characters.
+func OneLine(s string, n int) string { return Truncate(Clean(strings.TrimSpace(s)), n) }
 
 // Quoted returns a clean word, in quotes if a shell needs them.
 func Quoted(s string) string {
@@ -117,17 +105,7 @@ func JoinWords(separator string, words ...string) string {
 }
 
 // ShortID returns the first characters of a container's ID, as its runtime prints it.
-func ShortID(id string) string {
-	n := 0
-	for i := range id {
-		if n == shortID {
-			id = id[:i]
-			break
-		}
-		n++
-	}
-	return Clean(id)
-}
+func ShortID(id string) string { return Clean(fmt.Sprintf("%.12s", id)) }
 
 // Around returns a text between two others. It is empty if the text is.
 func Around(before, s, after string) string {

@@ -120,7 +120,7 @@ func TestCut(t *testing.T) {
 }
 
 func TestOneLine(t *testing.T) {
-	cases[string]{"": "", "\n a\tb\x00\n": "a b", "12345678": "12345678", "123456789": "12345…", "1234é6789": "1234…", "\xff": "\ufffd"}.
+	cases[string]{"": "", "\n a\tb\x1b\n": "a b\ufffd", "12345678": "12345678", "1234é6789": "1234é678…", "\xff": "\ufffd"}.
 		check(t, func(s string) string { return text.OneLine(s, 8) })
 }
 
