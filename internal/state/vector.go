@@ -3,7 +3,6 @@ package state
 import (
 	"cmp"
 	"maps"
-	"math"
 	"slices"
 	"time"
 )
@@ -41,23 +40,14 @@ const (
 	slowExcess = 20 * time.Microsecond
 )
 
-// SlowFrom returns the median from which a vector is slow if u is usual. If that is too long
-// for a time.Duration, it returns the longest, and no vector is slow.
-func SlowFrom(u time.Duration) time.Duration {
-	if u > (math.MaxInt64-slowExcess)/slowFactor {
-		return math.MaxInt64
-	}
-	return max(slowFactor*u, u+slowExcess)
-}
-
 // SlowVectors returns the numbers of the vectors of one device that are slow compared with
 // the others on the same path and port.
 func SlowVectors(vectors []Latency) []int {
 	var slow []int
 	for i := range vectors {
 		v := &vectors[i]
-		u := UsualLatency(vectors, v.Path, v.Port)
-		if from := SlowFrom(u); v.Count > 0 && u > 0 && v.P50 >= from && from < math.MaxInt64 {
+		usual := UsualLatency(vectors, v.Path, v.Port)
+		if v.Count > 0 && usual > 0 && v.P50 >= max(slowFactor*usual, usual+slowExcess) {
 			slow = append(slow, v.Vector)
 		}
 	}

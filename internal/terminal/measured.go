@@ -2,10 +2,8 @@ package terminal
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/state"
@@ -118,48 +116,13 @@ func given(d *api.Device) string {
 	}
 }
 
-// maxColumns limits the width of a distribution.
-const maxColumns = 24
-
-func (s Screen) distribution(bins []state.Bin) string {
-	if len(bins) == 0 {
-		return ""
-	}
-	at := func(to time.Duration) int { return int(math.Round(8 * math.Log10(float64(max(to, 1))))) } // The bins have 8 to a decade.
-	first := at(bins[0].To)
-	values := make([]float64, min(max(at(bins[len(bins)-1].To)-first+1, 1), maxColumns))
-	for _, b := range bins {
-		values[min(max(at(b.To)-first, 0), len(values)-1)] += float64(b.Samples)
-	}
-	return string(s.bars(values))
-}
-
-// bars returns bars of the height of values. None above zero is invisible.
-func (s Screen) bars(values []float64) []rune {
-	levels := []rune(" .:-=+*#@")
-	if s.Unicode {
-		levels = []rune(" ▁▂▃▄▅▆▇█")
-	}
-	highest := slices.Max(append([]float64{0}, values...))
-	bars := make([]rune, len(values))
-	for i, v := range values {
-		level := 0
-		if v > 0 {
-			level = min(max(int(math.Ceil(v/highest*float64(len(levels)-1))), 1), len(levels)-1)
-		}
-		bars[i] = levels[level]
-	}
-	return bars
-}
-
 type vectors struct {
 	Summary string
-	Rows    []string
 	// Odd describes the vectors that are slow or had errors.
 	Odd []string
 }
 
-func (s Screen) vectors(d *api.Device) *vectors {
+func vectorsOf(d *api.Device) *vectors {
 	all := d.Vectors()
 	if len(all) == 0 {
 		return nil
@@ -169,10 +132,8 @@ func (s Screen) vectors(d *api.Device) *vectors {
 		v.Summary += fmt.Sprintf(" of %d", d.Info.CompletionVectors)
 	}
 	slow := state.SlowVectors(all)
-	var values []float64
 	for i := range all {
 		one := &all[i]
-		values = append(values, float64(one.P50))
 		var is []string
 		if slices.Contains(slow, one.Vector) {
 			is = append(is, "slow")
@@ -184,10 +145,6 @@ func (s Screen) vectors(d *api.Device) *vectors {
 			v.Odd = append(v.Odd, fmt.Sprintf("vector %d: %s, p50 %s, p99 %s, by %s on port %d",
 				one.Vector, strings.Join(is, ", "), text.Duration(one.P50), text.Duration(one.P99), one.Path, one.Port))
 		}
-	}
-	for bars := range slices.Chunk(s.bars(values), s.width()-12) {
-		v.Rows = append(v.Rows, fmt.Sprintf("%7d %s", all[0].Vector, string(bars)))
-		all = all[len(bars):]
 	}
 	return v
 }

@@ -62,7 +62,7 @@ func functions(screen Screen) template.FuncMap {
 			}
 			return text.Truncate(brief(d), width)
 		},
-		"vectors": screen.vectors, "distribution": screen.distribution, "arrow": func() safe { return screen.clean("→") },
+		"vectors": vectorsOf, "arrow": func() safe { return screen.clean("→") },
 		"counts": counts, "verdict": verdict, "harm": harm, "shared": shared, "ports": portStates, "fullest": fullest,
 		"identity": identity, "accepted": accepted, "counters": counterLines, "sizes": sizesOf, "notes": notes, "kind": kindName,
 		"notified": func(d api.Device) string {

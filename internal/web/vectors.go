@@ -2,7 +2,6 @@ package web
 
 import (
 	"fmt"
-	"html/template"
 	"slices"
 	"time"
 
@@ -22,15 +21,12 @@ type vectorView struct {
 func (v vectorView) Failed() bool { return v.Errors() > 0 }
 
 type vectorsView struct {
-	Strip template.HTML
 	// Measured counts those of All vectors that were measured.
 	Measured, All int
 	// Each are the measured vectors, Unusual those that are slow or had errors.
 	Each, Unusual []vectorView
 	// Usual is the usual median; 0 if the vectors were measured on several ports or paths.
 	Usual time.Duration
-	// Full is what a cell of full height stands for.
-	Full time.Duration
 }
 
 // vectorsOf returns nil if no vector was measured.
@@ -51,10 +47,6 @@ func vectorsOf(d *api.Device) *vectorsView {
 		}
 		several = several || one.Path != all[0].Path || one.Port != all[0].Port
 		v.Usual = state.UsualLatency(all, one.Path, one.Port)
-		// Vectors that are about equally quick have low cells, so that a slow one stands out.
-		if v.Full = max(v.Full, one.P50); v.Usual > 0 {
-			v.Full = max(v.Full, state.SlowFrom(v.Usual))
-		}
 	}
 	if several {
 		v.Usual = 0
@@ -62,16 +54,7 @@ func vectorsOf(d *api.Device) *vectorsView {
 	if d.Info != nil {
 		v.All = max(v.All, d.Info.CompletionVectors)
 	}
-	v.Strip = v.strip()
 	return v
-}
-
-// Undrawn says which vectors the strip leaves out; empty if none.
-func (v *vectorsView) Undrawn() string {
-	if v.All <= state.MaxVectors {
-		return ""
-	}
-	return fmt.Sprintf("Only the first %d vectors are drawn.", state.MaxVectors)
 }
 
 func times(v vectorView) string {
@@ -88,7 +71,7 @@ func times(v vectorView) string {
 	return words
 }
 
-// Summary returns what the strip shows.
+// Summary returns how many vectors were measured, and how many of them are unusual.
 func (v *vectorsView) Summary() string {
 	words := fmt.Sprintf("%s of %d measured", text.Number(v.Measured), v.All)
 	if v.Usual > 0 {

@@ -67,7 +67,6 @@ type deviceView struct {
 	Sizes        []sizesView
 	SizesSummary string
 	Measured     []state.Latency
-	Axis         axis
 	Vectors      *vectorsView
 	// Adapter describes the adapter, Links its ports, and Counted its counters.
 	Adapter []api.Fact
@@ -191,7 +190,6 @@ func (v *pageView) addIssues() {
 
 func viewOfDevice(d *api.Device, c clock, docs documents, anchor string) deviceView {
 	v := deviceView{clock: c, documents: docs, Device: d, Anchor: anchor, Measured: d.Latencies(), Vectors: vectorsOf(d)}
-	v.Axis = axisOf(v.Measured)
 	for _, f := range d.Findings {
 		if f.Accepted == nil {
 			v.Found = append(v.Found, f)
