@@ -898,14 +898,6 @@ func (r removing) Statistics(context.Context, string, int) ([]state.Counter, err
 	return nil, os.RemoveAll(string(r))
 }
 
-// BenchmarkRead reads an adapter with eight completion vectors.
-func BenchmarkRead(b *testing.B) {
-	o := options(hardwaretest.Tree(b, "connectx-7"), "mlx5_0")
-	for b.Loop() {
-		hardware.Read(b.Context(), o)
-	}
-}
-
 // FuzzRead puts any content into the files that are parsed.
 func FuzzRead(f *testing.F) {
 	files := []string{

@@ -1,7 +1,6 @@
-// Package bench has what the benchmarks of the built exporter share. The package load puts
-// many clients on it, and the package peers compares it with other programs. They are a
-// module of their own, so that no other test waits for them: make load and make bench-peers
-// run them. Environment variables name the programs, by absolute paths.
+// Package bench has what the package peers needs to compare the built exporter with other
+// programs. They are a module of their own, so that no other test waits for them: make
+// bench-peers runs them. Environment variables name the programs, by absolute paths.
 package bench
 
 import (
@@ -26,7 +25,7 @@ func Program(t testing.TB, variable string) string {
 	t.Helper()
 	file := os.Getenv(variable)
 	if !filepath.IsAbs(file) {
-		t.Fatalf("%s is %q: set it to an absolute path, as make load and make bench-peers do", variable, file)
+		t.Fatalf("%s is %q: set it to an absolute path, as make bench-peers does", variable, file)
 	}
 	return file
 }
@@ -44,20 +43,9 @@ type Server struct {
 func Serve(t testing.TB, program string, flags ...string) *Server {
 	t.Helper()
 	p := running.Launch(t, filepath.Base(program), program, append(flags, "--web.listen-address=127.0.0.1:0")...)
-	return &Server{Process: p, URL: "http://" + p.Listening(t) + "/metrics", client: Client()}
-}
-
-// Client returns a client with a connection of its own, and the timeout of Prometheus.
-func Client() *http.Client {
-	return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 1}}
-}
-
-// Scrape sends a request as Prometheus does. It returns the status and the compressed body.
-func Scrape(ctx context.Context, client *http.Client, url string) (int, []byte, error) {
-	return get(ctx, client, url, http.Header{
-		"Accept":          {"application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"},
-		"Accept-Encoding": {"gzip"},
-	})
+	return &Server{Process: p, URL: "http://" + p.Listening(t) + "/metrics", client: &http.Client{
+		Timeout: 10 * time.Second, Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 1}, // as Prometheus
+	}}
 }
 
 func get(ctx context.Context, client *http.Client, url string, header http.Header) (int, []byte, error) {
@@ -75,10 +63,13 @@ func get(ctx context.Context, client *http.Client, url string, header http.Heade
 	return response.StatusCode, body, err
 }
 
-// Scrape scrapes the server once and returns the number of bytes sent.
+// Scrape scrapes the server once, as Prometheus does, and returns the number of bytes sent.
 func (s *Server) Scrape(t testing.TB) int {
 	t.Helper()
-	status, body, err := Scrape(t.Context(), s.client, s.URL)
+	status, body, err := get(t.Context(), s.client, s.URL, http.Header{
+		"Accept":          {"application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"},
+		"Accept-Encoding": {"gzip"},
+	})
 	if err != nil || status != http.StatusOK {
 		t.Fatalf("scrape %s: status %d, %v", s.Name, status, err)
 	}

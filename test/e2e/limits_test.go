@@ -89,13 +89,14 @@ func (e *exporter) connect(t *testing.T) net.Conn {
 }
 
 // TestManyConnections verifies that more connections than the limit leave file descriptors
-// for children, and that scrapes are served once silent connections have been cut.
+// for children, that scrapes are served once silent connections have been cut, and that
+// slow clients keep neither files nor goroutines.
 func TestManyConnections(t *testing.T) {
 	t.Parallel()
 	const connections, limit, children = 700, 512, 100
 	e := start(t, "--provider=simulated", "--probe.interval=200ms", "--contract.interval=0s", "--notification.samples=0")
 	e.ready(t)
-	before := e.counts(t)
+	before := e.scrape(t)
 	for i := range connections {
 		conn := e.connect(t)
 		if i%2 == 0 { // A header that does not end is cut like silence.
@@ -109,5 +110,24 @@ func TestManyConnections(t *testing.T) {
 	runs := before.sum("rdma_probe_runs_total", "outcome", "ok")
 	running.Eventually(t, "the devices are still probed", func() bool {
 		return e.counts(t).sum("rdma_probe_runs_total", "outcome", "ok") >= runs+6
+	})
+	const ask = "GET /metrics HTTP/1.1\r\nHost: x\r\n"
+	for range 20 { // Nobody reads their answers.
+		conn := e.connect(t)
+		running.Check(t, conn.(*net.TCPConn).SetReadBuffer(4<<10))
+		_, _ = io.WriteString(conn, strings.Repeat(ask+"\r\n", 200)+ask+"Connection: close\r\n\r\n")
+	}
+	const path = "/metrics?name[]=go_goroutines&name[]=process_open_fds"
+	running.Eventually(t, "they take all that may scrape", func() bool {
+		status, _ := e.get(t, path)
+		return status == http.StatusServiceUnavailable
+	})
+	running.Eventually(t, "they are cut", func() bool {
+		status, text := e.get(t, path)
+		if status != http.StatusOK {
+			return false
+		}
+		now := parse(t, text)
+		return now.sum("process_open_fds") <= before.sum("process_open_fds")+10 && now.sum("go_goroutines") <= before.sum("go_goroutines")+10
 	})
 }

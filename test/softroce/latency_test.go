@@ -3,10 +3,10 @@
 package softroce
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"text/tabwriter"
 	"time"
 
 	"rdma_exporter/internal/probe/session"
@@ -47,19 +46,13 @@ func yardstickFile(t testing.TB) string {
 	return file
 }
 
-// latencies are those of one round of one loop.
-type latencies struct {
-	median, p99 time.Duration
-}
-
-// byYardstick has the yardstick take one round: of a loop, which may come after
-// options.
-func byYardstick(t testing.TB, file string, args ...string) latencies {
+// byYardstick has the yardstick take one round of a loop, and returns the median.
+func byYardstick(t testing.TB, file, loop string) time.Duration {
 	t.Helper()
-	args = append([]string{
+	args := []string{
 		"-d", active, "-n", strconv.Itoa(latencySamples), "-w", strconv.Itoa(latencyWarmup),
-		"-t", strconv.FormatInt(latencyDeadline.Milliseconds(), 10),
-	}, args...)
+		"-t", strconv.FormatInt(latencyDeadline.Milliseconds(), 10), loop,
+	}
 	out, err := exec.Command(file, args...).Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
@@ -69,7 +62,7 @@ func byYardstick(t testing.TB, file string, args ...string) latencies {
 	}
 	var found struct {
 		Samples, Missed, Spurious, Missing, Unsuccessful int
-		Median, P99                                      time.Duration
+		Median                                           time.Duration
 	}
 	if err := json.Unmarshal(out, &found); err != nil {
 		t.Fatalf("yardstick %q: %v in %q", args, err, out)
@@ -77,11 +70,11 @@ func byYardstick(t testing.TB, file string, args ...string) latencies {
 	if found.Samples != latencySamples || found.Missed+found.Spurious+found.Missing+found.Unsuccessful > 0 {
 		t.Errorf("yardstick %q: %s", args, out)
 	}
-	return latencies{median: found.Median, p99: found.P99}
+	return found.Median
 }
 
-// byUs takes one round of a loop.
-func byUs(t testing.TB, loop string) (l latencies) {
+// byUs takes one round of a loop, and returns the median.
+func byUs(t testing.TB, loop string) (median time.Duration) {
 	t.Helper()
 	var failed error
 	o := session.Options{
@@ -100,23 +93,22 @@ func byUs(t testing.TB, loop string) (l latencies) {
 			t.Errorf("Measure %s: %d samples, %d missed, %d spurious, %d misdirected, %d missing",
 				loop, len(found.Latency), found.Missed, found.Spurious, found.Misdirected, found.Missing)
 		}
-		slices.Sort(found.Latency)
-		l = latencies{median: quantile(found.Latency, 0.5), p99: quantile(found.Latency, 0.99)}
+		median = middle(found.Latency)
 		return nil
 	})
 	if err := errors.Join(err, failed); err != nil {
 		t.Fatalf("%s: %v", loop, err)
 	}
-	return l
+	return median
 }
 
-// quantile returns the smallest of the sorted values that the given share of them
-// do not exceed.
-func quantile(sorted []time.Duration, share float64) time.Duration {
-	if len(sorted) == 0 {
-		return 0
+// middle sorts the values and returns the lower one of the middle, or zero if there are none.
+func middle[T cmp.Ordered](values []T) (middle T) {
+	slices.Sort(values)
+	if n := len(values); n > 0 {
+		middle = values[(n-1)/2]
 	}
-	return sorted[max(int(share*float64(len(sorted))+0.999999)-1, 0)]
+	return middle
 }
 
 // measurement creates the objects that the yardstick creates for a loop, with the same sizes.
@@ -173,75 +165,26 @@ func measurement(s *session.Session, scope *session.Scope, loop string) (m verbs
 // BenchmarkLatency compares our latencies with those of test/yardstick, a program that shares
 // no code with us.
 //
-// The speed of the emulated machine changes from second to second. So all measure in many
+// The speed of the emulated machine changes from second to second. So both measure in many
 // short rounds, one right after the other, each with new objects, and each is first as often
-// as the others. The result is the median of the ratios within the rounds, with their range.
-//
-// The yardstick has one thread. With a second, idle one the kernel's calls on files are a
-// little slower, as they are for a Go program, so that is measured too.
+// as the other. The result is the median of the ratios within the rounds, with their range.
 func BenchmarkLatency(b *testing.B) {
 	file := yardstickFile(b)
-	sides := []func(loop string) latencies{
-		func(loop string) latencies { return byUs(b, loop) },
-		func(loop string) latencies { return byYardstick(b, file, loop) },
-		func(loop string) latencies { return byYardstick(b, file, "-T", loop) },
-	}
-	loops := []string{"loopback_any", "loopback_poll", "flush_any", "flush_poll"}
-	found := make(map[string][][]latencies) // by loop, side and round
-	for _, loop := range loops {
-		found[loop] = make([][]latencies, len(sides))
-	}
-	for range b.N {
-		for round := range latencyRounds {
-			for _, loop := range loops {
-				for i := range sides {
-					side := (round + i) % len(sides)
-					found[loop][side] = append(found[loop][side], sides[side](loop))
-				}
+	for _, loop := range []string{"loopback_any", "loopback_poll", "flush_any", "flush_poll"} {
+		b.Run(loop, func(b *testing.B) {
+			var ours, theirs []time.Duration
+			var ratios []float64
+			for round := range latencyRounds * b.N {
+				var us, them time.Duration
+				sides := []func(){func() { us = byUs(b, loop) }, func() { them = byYardstick(b, file, loop) }}
+				sides[round%2]()
+				sides[1-round%2]()
+				ours, theirs, ratios = append(ours, us), append(theirs, them), append(ratios, float64(us)/float64(them))
 			}
-		}
+			b.ReportMetric(0, "ns/op") // the time of all this together means nothing
+			b.ReportMetric(middle(ratios), "ratio")
+			b.Logf("ratio %.3f, from %.2f to %.2f; median %v, the yardstick's %v",
+				middle(ratios), ratios[0], ratios[len(ratios)-1], middle(ours), middle(theirs))
+		})
 	}
-	var table strings.Builder
-	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "loop\tsamples\tmedian\tp99\tyardstick's median\tp99\tratio of medians\tin the rounds\tratio to two threads\tin the rounds\t")
-	for _, loop := range loops {
-		ours, theirs, threads := found[loop][0], found[loop][1], found[loop][2]
-		ratio, lowest, highest := compare(ours, theirs)
-		other, lowestOther, highestOther := compare(ours, threads)
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%.3f\t%.2f to %.2f\t%.3f\t%.2f to %.2f\t\n",
-			loop, latencySamples*len(ours), middle(ours, median), middle(ours, p99),
-			middle(theirs, median), middle(theirs, p99),
-			ratio, lowest, highest, other, lowestOther, highestOther)
-		b.ReportMetric(ratio, loop+"-ratio")
-	}
-	if err := w.Flush(); err != nil {
-		b.Fatal(err)
-	}
-	b.ReportMetric(0, "ns/op") // the time of all this together means nothing
-	b.Logf("of %d samples a round, the middle one of %d rounds\n%s", latencySamples, latencyRounds*b.N, &table)
-}
-
-// compare returns the median of the ratios of the medians of both sides' rounds,
-// and the range of these ratios.
-func compare(ours, theirs []latencies) (ratio, lowest, highest float64) {
-	ratios := make([]float64, len(ours))
-	for i, o := range ours {
-		ratios[i] = float64(o.median) / float64(theirs[i].median)
-	}
-	slices.Sort(ratios)
-	n := len(ratios)
-	return (ratios[(n-1)/2] + ratios[n/2]) / 2, ratios[0], ratios[n-1]
-}
-
-func median(l latencies) time.Duration { return l.median }
-func p99(l latencies) time.Duration    { return l.p99 }
-
-// middle returns the median over the rounds.
-func middle(rounds []latencies, of func(latencies) time.Duration) time.Duration {
-	var list []time.Duration
-	for _, l := range rounds {
-		list = append(list, of(l))
-	}
-	slices.Sort(list)
-	return quantile(list, 0.5)
 }

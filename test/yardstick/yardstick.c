@@ -5,9 +5,9 @@
  * the exporter, so that the exporter's figures can be held against it:
  * make bench does so. By hand:
  *
- *	cc -O2 -pthread -o yardstick yardstick.c -libverbs
+ *	cc -O2 -o yardstick yardstick.c -libverbs
  *	./yardstick -d rxe0 -n 1000
- *	./yardstick -d rxe0 -n 1000 -t 500 -T loopback_any flush_poll
+ *	./yardstick -d rxe0 -n 1000 -t 500 loopback_any flush_poll
  *
  * The loops:
  *
@@ -21,17 +21,12 @@
  *			once as flushed; to after ibv_get_cq_event.
  *	flush_poll	the same, to after the ibv_poll_cq that returned it.
  *
- * With -T, a second thread sleeps beside. While threads share the table of open
- * files, the kernel counts references to a file in every call on it, which it
- * spares a process with one thread; and posting a send can be such a call.
- *
  * Each loop prints one line of JSON; times are nanoseconds. The exit status is 0 if
  * every loop had all its samples.
  */
 #include <getopt.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <time.h>
 #include <unistd.h>
@@ -77,20 +72,12 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The smallest of the sorted samples that a share of them do not exceed. */
-static int64_t quantile(const struct tally *t, double share)
-{
-	int i = (int)(share * t->n + 0.999999) - 1;
-
-	return t->n ? t->ns[i < 0 ? 0 : i] : 0;
-}
-
 static void print(const char *loop, struct tally *t)
 {
 	qsort(t->ns, t->n, sizeof(*t->ns), ascending);
-	printf("{\"loop\":\"%s\",\"samples\":%d,\"median\":%" PRId64 ",\"p99\":%" PRId64
+	printf("{\"loop\":\"%s\",\"samples\":%d,\"median\":%" PRId64 ""
 	       ",\"missed\":%d,\"spurious\":%d,\"missing\":%d,\"unsuccessful\":%d}\n",
-	       loop, t->n, quantile(t, 0.5), quantile(t, 0.99), t->missed, t->spurious, t->missing, t->unsuccessful);
+	       loop, t->n, t->n ? t->ns[(t->n - 1) / 2] : 0, t->missed, t->spurious, t->missing, t->unsuccessful);
 	fflush(stdout);
 }
 
@@ -311,16 +298,9 @@ static bool measure(struct ibv_context *ctx, const char *loop)
 	return t.n == samples;
 }
 
-static void *sleeper(void *arg)
-{
-	for (;;)
-		pause();
-	return arg;
-}
-
 static int usage(void)
 {
-	fprintf(stderr, "usage: yardstick [-d device] [-n samples] [-w warm-up] [-t deadline in ms] [-T] [loop ...]\n"
+	fprintf(stderr, "usage: yardstick [-d device] [-n samples] [-w warm-up] [-t deadline in ms] [loop ...]\n"
 			"loops: loopback_any loopback_poll flush_any flush_poll\n");
 	return 2;
 }
@@ -330,17 +310,15 @@ int main(int argc, char **argv)
 	static const char *const loops[] = { "loopback_any", "loopback_poll", "flush_any", "flush_poll", NULL };
 	const char *const *chosen = loops;
 	struct ibv_context *ctx;
-	bool all = true, second = false;
-	pthread_t thread;
+	bool all = true;
 	int opt, i, j;
 
-	while ((opt = getopt(argc, argv, "d:n:w:t:T")) != -1) {
+	while ((opt = getopt(argc, argv, "d:n:w:t:")) != -1) {
 		switch (opt) {
 		case 'd': device = optarg; break;
 		case 'n': samples = atoi(optarg); break;
 		case 'w': warmup = atoi(optarg); break;
 		case 't': deadline_ms = atoi(optarg); break;
-		case 'T': second = true; break;
 		default: return usage();
 		}
 	}
@@ -354,8 +332,6 @@ int main(int argc, char **argv)
 		if (!loops[j])
 			return usage();
 	}
-	if (second)
-		must0(pthread_create(&thread, NULL, sleeper, NULL), "pthread_create");
 	ctx = open_device(device);
 	for (i = 0; chosen[i]; i++)
 		all &= measure(ctx, chosen[i]);
