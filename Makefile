@@ -17,6 +17,9 @@ promtool := .cache/prometheus
 native_prometheus := .cache/prometheus-native
 native_suite := forky
 vm := '$(CURDIR)/test/vm/run' --timeout 3900
+# Without the other providers, which each child would load as well. The machines of audits, of
+# services and of the image have all.
+rxe_vm := $(vm) --drivers rxe
 port ?= 10879
 
 golangci_lint := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
@@ -153,19 +156,19 @@ audits := ^Test(Audit|Contracts|Inventory|Privileges)
 # TestMeter is not of any device, and a part of test-unit.
 .PHONY: test-devices test-audits test-preload test-moments test-verbs test-vectors
 test-devices:
-	$(test_env) go test -tags vm -v -skip '^TestPreload$$|^TestTrial|$(audits)|$(moments)' -exec "$(vm)" ./test/softroce
+	$(test_env) go test -tags vm -v -skip '^TestPreload$$|^TestTrial|$(audits)|$(moments)' -exec "$(rxe_vm)" ./test/softroce
 test-audits:
 	$(test_env) go test -tags vm -v -run '$(audits)' -exec "$(vm)" ./test/softroce
 test-preload:
 	$(preload)
 test-moments:
-	$(test_env) go test -tags vm -v -run '$(moments)' -exec "$(vm) --smp 2" ./test/softroce
+	$(test_env) go test -tags vm -v -run '$(moments)' -exec "$(rxe_vm) --smp 2" ./test/softroce
 test-verbs:
-	$(test_env) go test -tags vm -v -run '^TestRealDevices$$' -exec "$(vm)" ./internal/probe/contract
-	$(test_env) go test -tags vm -p 1 -v -skip '^TestMeter$$' -exec "$(vm)" ./verbs/ibverbs ./internal/restrack
+	$(test_env) go test -tags vm -v -run '^TestRealDevices$$' -exec "$(rxe_vm)" ./internal/probe/contract
+	$(test_env) go test -tags vm -p 1 -v -skip '^TestMeter$$' -exec "$(rxe_vm)" ./verbs/ibverbs ./internal/restrack
 # More than the default of --notification.vectors; the others have two.
 test-vectors:
-	$(test_env) go test -tags vm -v -run '^TestManyVectors$$' -exec "$(vm) --vectors 8" ./test/softroce
+	$(test_env) go test -tags vm -v -run '^TestManyVectors$$' -exec "$(rxe_vm) --vectors 8" ./test/softroce
 
 .PHONY: test-path
 test-path: ## Run the tests between two devices: in one VM, where a bridge joins them, and in two VMs
@@ -207,7 +210,7 @@ drill: test-tools ## Break simulated nodes in twenty ways at once, and print wha
 	DRILL_SCALE=$(scale) $(test_env) go test -tags drill -timeout 0 -count 1 -v -run '^$(or $(run),TestDrill)$$' ./test/drill
 
 # Every verb with every fault takes longer than all other tests together.
-preload = $(test_env) go test -tags vm -v -run '^TestPreload$$' -exec "$(vm)" ./test/softroce
+preload = $(test_env) go test -tags vm -v -run '^TestPreload$$' -exec "$(rxe_vm)" ./test/softroce
 
 .PHONY: reliability
 reliability: test-tools $(bin)/libfaults.so ## Rewrite the table of docs/reference/reliability.md from what is seen on a real device
@@ -317,24 +320,17 @@ test-fuzz: ## The same, for a second each, and the tests of tools/fuzz; make tes
 	tools/fuzz 1s
 	go test -tags fuzzing ./test/fuzzing
 
-seconds ?= 60
-.PHONY: load
-load: build ## Scrape simulated exporters a hundredfold, with 200 slow clients besides, four times a minute (seconds=N)
-	cd test/bench && $(test_env) go test -timeout 0 -count 1 -v ./load -load.time=$(seconds)s
-
 runs ?= 1000
 minutes ?= 60
 .PHONY: soak
 soak: test-tools $(bin)/yardstick ## Run the probes 1000 times (runs=N), and inventories, on a real device and look for what grows, for an hour at most (minutes=N)
 	$(test_env) go test -tags vm -timeout 0 -run TestSoak -v \
-		-exec "$(vm) --timeout 0" ./test/softroce -soak.runs=$(runs) -soak.time=$(minutes)m
+		-exec "$(rxe_vm) --timeout 0" ./test/softroce -soak.runs=$(runs) -soak.time=$(minutes)m
 
 .PHONY: bench
-bench: test-tools $(bin)/yardstick $(bin)/holder ## Measure scrapes, child runs, memory, latencies beside those of a C program, and inventories beside rdma(8)
+bench: test-tools $(bin)/yardstick ## Measure latencies beside those of a C program
 	@test/vm/setup
-	$(test_env) go test -run '^$$' -bench . -benchmem ./internal/health ./internal/hardware
-	$(test_env) go test -tags vm -run '^$$' -bench . -exec "$(vm) --smp 2" ./test/softroce
-	$(test_env) go test -tags vm -run '^$$' -bench . -benchtime 7x -exec "$(vm) --smp 2 --memory 4096" ./internal/restrack
+	$(test_env) go test -tags vm -run '^$$' -bench . -exec "$(rxe_vm) --smp 2" ./test/softroce
 
 .PHONY: bench-peers
 bench-peers: runs = 3

@@ -39,7 +39,7 @@ func TestVM(t *testing.T) {
 	}
 	vm := running.Launch(
 		t, "the virtual machine", filepath.Join(repository, "test", "vm", "run"),
-		"--timeout", "2400", "--forward", port+":10879", "--forward", trigger+":10880",
+		"--timeout", "2400", "--drivers", "rxe", "--forward", port+":10879", "--forward", trigger+":10880",
 		filepath.Join("testdata", "guest"), holder,
 		binary, "--config.file=testdata/config-vm.yaml",
 		"--probe.interval=5s", "--probe.timeout=2m", "--probe.concurrency=3",

@@ -164,6 +164,7 @@ func TestMisuse(t *testing.T) {
 		{"--forward=1:2:3", "true"},
 		{"--kernel", "../trixie", "true"},
 		{"--providers", "Sid", "true"},
+		{"--drivers=rxe,", "true"},
 		{"--siw", "--no-devices", "true"},
 		{"--nodes", "3", "true"},
 		{"--nodes=2", "--no-devices", "true"},
@@ -264,6 +265,16 @@ func TestDevices(t *testing.T) {
 		if !strings.Contains(down, want) {
 			t.Errorf("rxe1 or the machine lacks %q:\n%s", want, down)
 		}
+	}
+}
+
+func TestDrivers(t *testing.T) {
+	r := newRunner(t)
+	if got := r.run(t, "--drivers=rxe,siw", "ls", "/etc/libibverbs.d"); got.status != 0 || got.stdout != "rxe.driver\nsiw.driver\n" {
+		t.Errorf("libibverbs has\n%s\nstderr:\n%s", got.stdout, got.stderr)
+	}
+	if got := r.run(t, "--drivers=none", "true"); got.status != 125 || !strings.Contains(got.stderr, "the machine has no such providers: ") {
+		t.Errorf("without such a provider: %+v", got)
 	}
 }
 
