@@ -125,7 +125,7 @@ func (r *run) describe() error {
 		Limits:            limits(attr.Limits),
 	}
 	// Not every device has the verb.
-	r.Expecting(func(error) bool { return true }, func() {
+	r.Tolerating(func() {
 		if attr, err := r.Device.QueryExtended(); err == nil {
 			d.Extended = extendedLimits(attr)
 		}

@@ -21,9 +21,8 @@ type Contract struct {
 	// do about it.
 	Consequence, Remedy string
 
-	// check observes whether the device keeps the contract. Its error is the reason why
-	// the check is incomplete.
-	check func(*check) error
+	// check observes whether the device keeps the contract.
+	check func(*check)
 }
 
 // Catalogue returns every contract, in the order in which they are checked.

@@ -12,9 +12,9 @@ import (
 
 // A completer produces one completion after the other on a CQ.
 type completer interface {
-	// complete produces one. Solicited requests a solicited completion. It makes no
-	// difference where only unsuccessful completions are possible.
-	complete(solicited bool) error
+	// complete produces one, or stops the check. Solicited requests a solicited completion. It
+	// makes no difference where only unsuccessful completions are possible.
+	complete(solicited bool)
 	// String says in words what the completions are of.
 	String() string
 }
@@ -90,7 +90,7 @@ func (a *suite) findFlush(methods ...session.Flush) error {
 			errs = append(errs, fmt.Errorf("%s: known of the driver: %s", f, fact.What))
 			continue
 		}
-		err := a.try(func(j *check, q verbs.CQ) (completer, error) { return j.flusher(q, f, session.FlushDepth) })
+		err := a.try(func(j *check, q verbs.CQ) completer { return j.flusher(q, f, session.FlushDepth) })
 		if err == nil {
 			a.sources.flushes = append(a.sources.flushes, f)
 			return nil
@@ -118,17 +118,12 @@ func (a *suite) findFlush(methods ...session.Flush) error {
 func (a *suite) findType() verbs.QPType {
 	for _, t := range []verbs.QPType{verbs.RC, verbs.UD} {
 		j := &check{suite: a, Scope: a.Scope()}
-		err := j.refused(func() error {
-			pd, err := j.PD()
-			if err != nil {
-				return err
-			}
-			cq, err := j.cq(nil, 0)
-			if err != nil {
-				return err
-			}
-			_, err = j.qp(pd, t, cq, cq, nil, false)
-			return err
+		var err error
+		j.Tolerating(func() {
+			err = catch(func() {
+				cq := j.cq(nil, 0)
+				j.qp(t, cq, cq, nil, false)
+			})
 		})
 		if errors.Join(err, j.Close()) == nil {
 			return t
@@ -138,25 +133,15 @@ func (a *suite) findType() verbs.QPType {
 }
 
 // try returns an error unless a completer produces a completion.
-func (a *suite) try(create func(*check, verbs.CQ) (completer, error)) (err error) {
+func (a *suite) try(create func(*check, verbs.CQ) completer) error {
 	j := &check{suite: a, Scope: a.Scope()}
-	defer func() { err = errors.Join(err, j.Close()) }()
-	q, err := j.cq(nil, 0)
-	if err != nil {
-		return err
-	}
-	// A missing feature is not a device failure.
-	j.Expecting(func(error) bool { return true }, func() {
-		var c completer
-		if c, err = create(j, q); err == nil {
-			err = c.complete(false)
-		}
+	err := catch(func() {
+		q := j.cq(nil, 0)
+		// A missing feature is not a device failure.
+		j.Tolerating(func() { create(j, q).complete(false) })
+		must(j.await(q, 1))
 	})
-	if err != nil {
-		return err
-	}
-	_, err = j.await(q, 1)
-	return err
+	return errors.Join(err, j.Close())
 }
 
 // errNoCompletion is matched by the error of a completion that did not come. No contract
@@ -184,58 +169,49 @@ func (j *check) await(q verbs.CQ, n int) ([]verbs.WC, error) {
 	}
 }
 
-func (j *check) event(ch verbs.CompChannel, wait time.Duration) (e verbs.CQEvent, ok bool, err error) {
-	e, err = verbs.NewWait(wait).Event(ch)
+// event reports whether an event comes within a time.
+func (j *check) event(ch verbs.CompChannel, wait time.Duration) (e verbs.CQEvent, ok bool) {
+	e, err := verbs.NewWait(wait).Event(ch)
 	if errors.Is(err, verbs.ErrTimeout) {
-		return e, false, nil
+		return e, false
 	}
-	if err != nil {
-		return e, false, cannot("get an event", err)
-	}
+	stop(cannot("get an event", err))
 	// The event may name a wrong CQ.
-	if err := e.CQ.AckEvents(1); err != nil {
-		return e, false, cannot("acknowledge an event", err)
-	}
-	return e, true, nil
+	stop(cannot("acknowledge an event", e.CQ.AckEvents(1)))
+	return e, true
 }
 
 // completes produces a completion and reports whether an event came, which it should or should
-// not. Without a completion it returns an error.
-func (j *check) completes(c completer, solicited bool, n notified, should bool) (came bool, err error) {
-	if err := c.complete(solicited); err != nil {
-		return false, err
-	}
+// not. Without a completion it stops the check.
+func (j *check) completes(c completer, solicited bool, n notified, should bool) (came bool) {
+	c.complete(solicited)
 	if should {
-		if _, came, err = j.event(n.ch, eventTimeout); err != nil {
-			return false, err
-		}
+		_, came = j.event(n.ch, eventTimeout)
 	}
-	if _, err := j.await(n.cq, 1); err != nil || came {
-		return came, err
+	must(j.await(n.cq, 1))
+	if !came {
+		// If it should, the completion may have come only now, on a host that stood still.
+		_, came = j.event(n.ch, silenceWindow)
 	}
-	// If it should, the completion may have come only now, on a host that stood still.
-	_, came, err = j.event(n.ch, silenceWindow)
-	return came, err
+	return came
 }
 
 // best returns the most dependable completer for a CQ: messages on the loopback
 // path, which can be solicited or not; otherwise unsuccessful completions.
-func (j *check) best(q verbs.CQ) (completer, error) {
+func (j *check) best(q verbs.CQ) completer {
 	switch flushes := j.sources.flushes; {
 	case j.sources.route != nil:
 		return j.receiver(q)
-	case len(flushes) > 0:
-		return j.flusher(q, flushes[0], session.FlushDepth)
-	default:
-		return nil, j.noCompletions()
+	case len(flushes) == 0:
+		stop(j.noCompletions())
 	}
+	return j.flusher(q, j.sources.flushes[0], session.FlushDepth)
 }
 
-func (j *check) needRoute() error {
+func (j *check) needRoute() {
 	if j.sources.route == nil {
-		return cannot("the loopback path is needed", j.sources.noRoute)
+		stop(cannot("the loopback path is needed", j.sources.noRoute))
 	}
-	return nil
 }
 
 // noCompletions is the reason why no contract that needs a completion can be checked. Its
@@ -264,42 +240,21 @@ type pair struct {
 // connect connects a sender and a receiver whose CQs are given. Each send leaves a
 // completion if signalAll is set. The receiver takes receives from the SRQ, unless that is
 // nil.
-func (j *check) connect(sent, rcvd verbs.CQ, srq verbs.SRQ, signalAll bool) (*pair, error) {
-	if err := j.needRoute(); err != nil {
-		return nil, err
-	}
-	pd, err := j.PD()
-	if err != nil {
-		return nil, err
-	}
-	// The other CQ of each QP sees nothing.
-	idle, err := j.cq(nil, 0)
-	if err != nil {
-		return nil, err
-	}
-	p := &pair{j: j}
-	if p.data, err = j.sge(pd); err != nil {
-		return nil, err
-	}
-	if p.from, err = j.qp(pd, verbs.RC, sent, idle, nil, signalAll); err != nil {
-		return nil, err
-	}
-	if p.to, err = j.qp(pd, verbs.RC, idle, rcvd, srq, false); err != nil {
-		return nil, err
-	}
-	return p, session.Connect(p.from, p.to, *j.sources.route)
+func (j *check) connect(sent, rcvd verbs.CQ, srq verbs.SRQ, signalAll bool) *pair {
+	j.needRoute()
+	idle := j.cq(nil, 0) // The other CQ of each QP sees nothing.
+	p := &pair{j: j, data: j.sge()}
+	p.from = j.qp(verbs.RC, sent, idle, nil, signalAll)
+	p.to = j.qp(verbs.RC, idle, rcvd, srq, false)
+	stop(session.Connect(p.from, p.to, *j.sources.route))
+	return p
 }
 
-func (p *pair) send(flags verbs.SendFlags) (id uint64, err error) {
+func (p *pair) send(flags verbs.SendFlags) (id uint64) {
 	p.posted++
-	if err := p.to.PostRecv(verbs.RecvWR{ID: p.posted, SGEs: p.data}); err != nil {
-		return 0, cannot("post a receive", err)
-	}
-	err = p.from.PostSend(verbs.SendWR{ID: p.posted, Flags: flags, SGEs: p.data})
-	if err != nil {
-		return 0, cannot("post a send", err)
-	}
-	return p.posted, nil
+	stop(cannot("post a receive", p.to.PostRecv(verbs.RecvWR{ID: p.posted, SGEs: p.data})))
+	stop(cannot("post a send", p.from.PostSend(verbs.SendWR{ID: p.posted, Flags: flags, SGEs: p.data})))
+	return p.posted
 }
 
 type messages struct {
@@ -310,47 +265,36 @@ type messages struct {
 }
 
 // receiver returns a completer of successful receives on a CQ.
-func (j *check) receiver(q verbs.CQ) (completer, error) { return j.messages(q, false) }
-
-// sender returns a completer of successful sends on a CQ, which are not solicited.
-func (j *check) sender(q verbs.CQ) (completer, error) { return j.messages(q, true) }
-
-func (j *check) messages(q verbs.CQ, sends bool) (completer, error) {
-	other, err := j.cq(nil, 0)
-	if err != nil {
-		return nil, err
-	}
-	sent, received, text := other, q, "receives of messages (RC, loopback)"
-	if sends {
-		sent, received, text = q, other, "sends of messages (RC, loopback)"
-	}
-	p, err := j.connect(sent, received, nil, false)
-	return messages{p, other, text}, err
+func (j *check) receiver(q verbs.CQ) completer {
+	other := j.cq(nil, 0)
+	return messages{j.connect(other, q, nil, false), other, "receives of messages (RC, loopback)"}
 }
 
-func (m messages) complete(solicited bool) error {
+// sender returns a completer of successful sends on a CQ, which are not solicited.
+func (j *check) sender(q verbs.CQ) completer {
+	other := j.cq(nil, 0)
+	return messages{j.connect(q, other, nil, false), other, "sends of messages (RC, loopback)"}
+}
+
+func (m messages) complete(solicited bool) {
 	flags := verbs.SendSignaled
 	if solicited {
 		flags |= verbs.SendSolicited
 	}
-	if _, err := m.send(flags); err != nil {
-		return err
-	}
+	m.send(flags)
 	// The queues must not fill up.
-	return m.j.successful(m.other)
+	m.j.successful(m.other)
 }
 
 func (m messages) String() string { return m.text }
 
-func (j *check) successful(q verbs.CQ) error {
-	wcs, err := j.await(q, 1)
-	if err != nil {
-		return err
+// successful awaits a completion, which must be successful.
+func (j *check) successful(q verbs.CQ) verbs.WC {
+	wc := must(j.await(q, 1))[0]
+	if wc.Status != verbs.WCSuccess {
+		stop(fmt.Errorf("a message completed with %s", wc.Status))
 	}
-	if s := wcs[0].Status; s != verbs.WCSuccess {
-		return fmt.Errorf("a message completed with %s", s)
-	}
-	return nil
+	return wc
 }
 
 type flusher struct {
@@ -359,35 +303,20 @@ type flusher struct {
 }
 
 // flusher returns a completer of flushed work requests on a CQ, with room for depth of them.
-func (j *check) flusher(q verbs.CQ, method session.Flush, depth int) (*flusher, error) {
-	pd, err := j.PD()
-	if err != nil {
-		return nil, err
-	}
-	idle, err := j.cq(nil, 0)
-	if err != nil {
-		return nil, err
-	}
-	data, err := j.sge(pd)
-	if err != nil {
-		return nil, err
-	}
-	f, err := j.Flushing(method, q, idle, data, depth)
-	return &flusher{Flushing: f}, err
+func (j *check) flusher(q verbs.CQ, method session.Flush, depth int) *flusher {
+	idle := j.cq(nil, 0)
+	return &flusher{Flushing: must(j.Flushing(method, q, idle, j.sge(), depth))}
 }
 
-func (f *flusher) complete(bool) error { return f.flush(1) }
+func (f *flusher) complete(bool) { f.flush(1) }
 
-func (f *flusher) flush(n int) error {
+func (f *flusher) flush(n int) {
 	ids := make([]uint64, n)
 	for i := range ids {
 		f.posted++
 		ids[i] = f.posted
 	}
-	if err := f.Post(ids...); err != nil {
-		return cannot("have work requests flushed", err)
-	}
-	return nil
+	stop(cannot("have work requests flushed", f.Post(ids...)))
 }
 
 func (f *flusher) String() string { return f.Method.String() + " (flushed)" }

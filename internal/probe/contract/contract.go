@@ -87,7 +87,7 @@ type suite struct {
 func (a *suite) check(c Contract) state.Contract {
 	j := &check{suite: a, Scope: a.Scope(), contract: c}
 	start := time.Now()
-	err := c.check(j)
+	err := catch(func() { c.check(j) })
 	j.left = append(j.left, j.Close())
 	v := state.Contract{
 		Name: c.Name, Severity: c.Severity, Verdict: state.VerdictHolds,
@@ -141,15 +141,48 @@ type check struct {
 	left []error
 }
 
+// stopped is the value with which a check panics that cannot go on, as a failed test ends. Its
+// error says why the check is incomplete. Nil means that there is nothing more to check.
+type stopped struct{ err error }
+
+// stop ends the check in progress if err is not nil.
+func stop(err error) {
+	if err != nil {
+		panic(stopped{err})
+	}
+}
+
+// must returns the result of a call. If it failed, the check in progress ends.
+func must[T any](v T, err error) T {
+	stop(err)
+	return v
+}
+
+// catch calls f and returns the error with which it stopped.
+func catch(f func()) (err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case stopped:
+			err = r.err
+		default:
+			panic(r)
+		}
+	}()
+	f()
+	return nil
+}
+
 // isolated calls f and then destroys its objects, so that two observations in one check
 // do not affect each other.
-func (j *check) isolated(f func() error) error {
+func (j *check) isolated(f func()) {
 	outer := j.Scope
 	j.Scope = j.suite.Scope()
-	err := f()
-	j.left = append(j.left, j.Close())
-	j.Scope = outer
-	return err
+	defer func() {
+		j.left = append(j.left, j.Close())
+		j.Scope = outer
+	}()
+	f()
 }
 
 // describe records what is done and what the man page requires.
@@ -264,25 +297,23 @@ func (j *check) remark(format string, args ...any) {
 
 // refused calls f, which may fail, and returns its error.
 func (j *check) refused(f func() error) (err error) {
-	j.Expecting(func(error) bool { return true }, func() { err = f() })
+	j.Tolerating(func() { err = f() })
 	return err
 }
 
 // attempt is refused for a function with a result.
 func attempt[T any](j *check, f func() (T, error)) (v T, err error) {
-	j.Expecting(func(error) bool { return true }, func() { v, err = f() })
+	j.Tolerating(func() { v, err = f() })
 	return v, err
 }
 
 // observeRefused records whether a call is refused, as the man page requires. The errno proves
 // nothing, since some drivers have one for everything. The control, a similar call that the
-// man page allows, must succeed. The error says why the check is incomplete.
-func (j *check) observeRefused(what string, call, control func() error) error {
+// man page allows, must succeed, or the check stops.
+func (j *check) observeRefused(what string, call, control func() error) {
 	err := j.refused(call)
 	if err != nil {
-		if err := j.refused(control); err != nil {
-			return cannot(what+", and then a plain one", err)
-		}
+		stop(cannot(what+", and then a plain one", j.refused(control)))
 	}
 	if isCircumstance(err) {
 		// It may have been temporary.
@@ -293,7 +324,6 @@ func (j *check) observeRefused(what string, call, control func() error) error {
 	} else {
 		j.observe(true, "%s: %s", what, short(err))
 	}
-	return nil
 }
 
 // created creates an object and destroys it.
@@ -305,9 +335,7 @@ func created[T interface{ Close() error }](create func() (T, error)) error {
 	return o.Close()
 }
 
-func (j *check) plainCQ() error {
-	return created(func() (verbs.CQ, error) { return j.cq(nil, 0) })
-}
+func (j *check) plainCQ() error { return catch(func() { stop(j.cq(nil, 0).Close()) }) }
 
 // isCircumstance reports whether an error is about the host, or about a device that is gone.
 func isCircumstance(err error) bool {
@@ -318,22 +346,19 @@ func isCircumstance(err error) bool {
 
 // mustSucceed calls what the man page requires to succeed. It returns a refusal only if that
 // repeats while the control, a plain call, succeeds: a host may be short of something, or at
-// a limit. The second error says why the check is incomplete.
-func (j *check) mustSucceed(what string, create, control func() error) (refusal, err error) {
-	refusal = j.refused(create)
-	if refusal == nil {
-		return nil, nil
+// a limit. Otherwise the check stops.
+func (j *check) mustSucceed(what string, create, control func() error) (refusal error) {
+	if refusal = j.refused(create); refusal == nil {
+		return nil
 	}
-	if err := j.refused(control); err != nil {
-		return nil, cannot(what+", and then a plain one", err)
-	}
+	stop(cannot(what+", and then a plain one", j.refused(control)))
 	if refusal = j.refused(create); refusal == nil {
 		j.remark("%s: refused at first", what)
 	}
 	if errors.Is(refusal, syscall.ENODEV) || errors.Is(refusal, os.ErrPermission) {
-		return nil, cannot(what, refusal)
+		stop(cannot(what, refusal))
 	}
-	return refusal, nil
+	return refusal
 }
 
 // short names an error by its errno, if it has one.
@@ -344,70 +369,60 @@ func short(err error) string {
 	return err.Error()
 }
 
-func cannot(what string, err error) error { return fmt.Errorf("%s: %w", what, err) }
+// cannot adds to an error what failed. Nil stays nil.
+func cannot(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
 
 const smallCQ = 16
 
 // cq creates a small CQ. The channel may be nil. On some devices a CQ cannot be armed before
 // there is a protection domain.
-func (j *check) cq(ch verbs.CompChannel, context uint64) (verbs.CQ, error) {
-	if _, err := j.PD(); err != nil {
-		return nil, err
-	}
+func (j *check) cq(ch verbs.CompChannel, context uint64) verbs.CQ {
+	must(j.PD())
 	q, err := j.CQ(verbs.CQInitAttr{Entries: smallCQ, Channel: ch, Context: context, Vector: j.Vectors[0]})
-	if err != nil {
-		return nil, cannot("create a CQ", err)
-	}
-	return q, nil
+	return must(q, cannot("create a CQ", err))
 }
 
 // sge returns a scatter/gather element of some bytes, or none if the process may not pin
 // memory. Messages are then empty, which not every driver takes.
-func (j *check) sge(pd verbs.PD) ([]verbs.SGE, error) {
+func (j *check) sge() []verbs.SGE {
 	const size = 8
+	pd := must(j.PD())
 	m, err := attempt(j, func() (verbs.MR, error) { return j.MR(pd, size, verbs.AccessLocalWrite) })
-	switch {
-	case session.MayNotPin(err):
-		return nil, nil
-	case err != nil:
-		return nil, cannot("register memory", err)
+	if session.MayNotPin(err) {
+		return nil
 	}
-	return []verbs.SGE{m.SGE(0, size)}, nil
+	stop(cannot("register memory", err))
+	return []verbs.SGE{m.SGE(0, size)}
 }
 
 func smallQP() verbs.QPCap {
 	return verbs.QPCap{MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 1, MaxRecvSGE: 1}
 }
 
-func (j *check) qp(pd verbs.PD, t verbs.QPType, send, recv verbs.CQ, srq verbs.SRQ, signalAll bool) (verbs.QP, error) {
-	q, err := j.QP(pd, verbs.QPInitAttr{Type: t, SendCQ: send, RecvCQ: recv, SRQ: srq, Cap: smallQP(), SignalAll: signalAll})
-	if err != nil {
-		if srq != nil {
-			return nil, cannot(fmt.Sprintf("create a %s QP with an SRQ", t), err)
-		}
-		return nil, cannot(fmt.Sprintf("create a %s QP", t), err)
+func (j *check) qp(t verbs.QPType, send, recv verbs.CQ, srq verbs.SRQ, signalAll bool) verbs.QP {
+	what := fmt.Sprintf("create a %s QP", t)
+	if srq != nil {
+		what += " with an SRQ"
 	}
-	return q, nil
+	q, err := j.QP(must(j.PD()), verbs.QPInitAttr{Type: t, SendCQ: send, RecvCQ: recv, SRQ: srq, Cap: smallQP(), SignalAll: signalAll})
+	return must(q, cannot(what, err))
 }
 
-func (j *check) srq(pd verbs.PD) (verbs.SRQ, error) {
+// needSRQs stops the check if the device has no SRQs.
+func (j *check) needSRQs() {
 	if n := j.Attr.Limits.MaxSRQ; n <= 0 {
-		return nil, &session.ObstacleError{Reason: state.SkipNotSupported, Detail: fmt.Sprintf("the device says max_srq %d", n)}
+		stop(notSupported("the device says max_srq %d", n))
 	}
-	q, err := j.SRQ(pd, verbs.SRQAttr{MaxWR: 8, MaxSGE: 1})
-	if err != nil {
-		return nil, cannot("create an SRQ", err)
-	}
-	return q, nil
 }
 
-func (j *check) shared() (pd verbs.PD, srq verbs.SRQ, cq verbs.CQ, err error) {
-	if pd, err = j.PD(); err != nil {
-		return nil, nil, nil, err
-	}
-	if srq, err = j.srq(pd); err != nil {
-		return nil, nil, nil, err
-	}
-	cq, err = j.cq(nil, 0)
-	return pd, srq, cq, err
+func (j *check) srq() verbs.SRQ {
+	pd := must(j.PD())
+	j.needSRQs()
+	q, err := j.SRQ(pd, verbs.SRQAttr{MaxWR: 8, MaxSGE: 1})
+	return must(q, cannot("create an SRQ", err))
 }

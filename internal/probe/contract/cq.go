@@ -53,21 +53,25 @@ func (c *compared) add(breaches []breach, format string, args ...any) {
 	}
 }
 
+// addCQ adds the size of a CQ of which n entries were asked for.
+func (c *compared) addCQ(n int, q verbs.CQ) {
+	c.add(breaches(false, size{name: "cqe", asked: int64(n), given: int64(q.Entries())}), "%d→%d", n, q.Entries())
+}
+
 // conclude notes the observation: the wrong sizes if there are any, and otherwise all. With
-// no sizes it returns the last error.
-func (c *compared) conclude(j *check, what string) error {
+// no sizes it stops the check with the last error.
+func (c *compared) conclude(j *check, what string) {
 	switch {
 	case len(c.wrong) > 0:
 		j.note(c.breaches, "%s; %d of %d wrong; %s: %s", c.breaches[0].text, len(c.wrong), len(c.texts), what, strings.Join(c.wrong, ", "))
 	case len(c.texts) > 0:
 		j.observe(true, "%s: %s", what, strings.Join(c.texts, ", "))
 	default:
-		return c.last
+		stop(c.last)
 	}
-	return nil
 }
 
-func cqAtLeastRequested(j *check) error {
+func cqAtLeastRequested(j *check) {
 	// Rounding shows around powers of two.
 	list := atMost(j.Attr.Limits.MaxCQE, 1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 32, 33, 100, 255, 256, 257, 1000)
 	j.describe(fmt.Sprintf("ibv_create_cq with cqe %s", session.Join(list)), "each CQ has at least as many entries (cqe of the CQ)")
@@ -79,24 +83,19 @@ func cqAtLeastRequested(j *check) error {
 			j.remark("%v", c.last)
 			continue
 		}
-		c.add(breaches(false, size{name: "cqe", asked: int64(n), given: int64(q.Entries())}), "%d→%d", n, q.Entries())
-		if err := q.Close(); err != nil {
-			return cannot("destroy a CQ", err)
-		}
+		c.addCQ(n, q)
+		stop(cannot("destroy a CQ", q.Close()))
 	}
-	return c.conclude(j, "asked→given")
+	c.conclude(j, "asked→given")
 }
 
-func cqCompVectorAccepted(j *check) error {
+func cqCompVectorAccepted(j *check) {
 	n := j.Device.CompletionVectors()
 	if n <= 0 {
-		return notSupported("the device says num_comp_vectors %d", n)
+		stop(notSupported("the device says num_comp_vectors %d", n))
 	}
 	j.describe(fmt.Sprintf("ibv_create_cq with comp_vector %s (num_comp_vectors %d)", session.Join(j.Vectors), n), "each CQ is created")
-	ch, err := j.CompChannel()
-	if err != nil {
-		return err
-	}
+	ch := must(j.CompChannel())
 	create := func(vectors ...int) func() error {
 		return func() (err error) {
 			for _, v := range vectors {
@@ -112,23 +111,18 @@ func cqCompVectorAccepted(j *check) error {
 	var refused []string
 	for _, v := range j.Vectors {
 		// A device that takes none of them does not refuse the vector.
-		refusal, err := j.mustSucceed(fmt.Sprintf("a CQ on vector %d", v), create(v), create(j.Vectors...))
-		if err != nil {
-			return err
-		}
-		if refusal != nil {
+		if refusal := j.mustSucceed(fmt.Sprintf("a CQ on vector %d", v), create(v), create(j.Vectors...)); refusal != nil {
 			refused = append(refused, fmt.Sprintf("%d: %s", v, short(refusal)))
 		}
 	}
 	if len(refused) > 0 {
 		j.observe(false, "%d of %d vectors were refused: %s", len(refused), len(j.Vectors), strings.Join(refused[:min(len(refused), 8)], ", "))
-		return nil
+	} else {
+		j.observe(true, "%d vectors accepted", len(j.Vectors))
 	}
-	j.observe(true, "%d vectors accepted", len(j.Vectors))
-	return nil
 }
 
-func cqCompVectorRejected(j *check) error {
+func cqCompVectorRejected(j *check) {
 	n := j.Device.CompletionVectors()
 	j.describe(fmt.Sprintf("ibv_create_cq with comp_vector -1 and %d (num_comp_vectors)", n), "both fail")
 	for _, v := range []int{-1, n} {
@@ -137,118 +131,71 @@ func cqCompVectorRejected(j *check) error {
 			return err
 		}
 		// What fails with a good vector, too, proves nothing.
-		if err := j.observeRefused(fmt.Sprintf("comp_vector %d", v), create, j.plainCQ); err != nil {
-			return err
-		}
+		j.observeRefused(fmt.Sprintf("comp_vector %d", v), create, j.plainCQ)
 	}
-	return nil
 }
 
-func cqDestroyBusy(j *check) error {
+func cqDestroyBusy(j *check) {
 	j.describe("ibv_destroy_cq of the send CQ and of the receive CQ, both with a channel, of a QP that exists",
 		"both fail; afterwards the QP can be asked for its state, a CQ can be armed, a work request completes with an event, and all four can be destroyed")
-	pd, err := j.PD()
-	if err != nil {
-		return err
-	}
-	ch, err := j.notifies()
-	if err != nil {
+	must(j.PD())
+	var ch verbs.CompChannel
+	if err := catch(func() { ch = j.notifies() }); err != nil {
 		j.remark("without a channel, for no event comes at any time: %v", err)
 	}
-	send, err := j.cq(ch, 0)
-	if err != nil {
-		return err
-	}
-	recv, err := j.cq(ch, 0)
-	if err != nil {
-		return err
-	}
-	qp, err := j.qp(pd, j.sources.qpType, send, recv, nil, true)
-	if err != nil {
-		return err
-	}
+	send, recv := j.cq(ch, 0), j.cq(ch, 0)
+	qp := j.qp(j.sources.qpType, send, recv, nil, true)
 	query := func() error { _, err := qp.Query(); return err }
 	before := j.refused(query)
-	for _, q := range []struct {
-		of string
-		cq verbs.CQ
-	}{{"send CQ", send}, {"receive CQ", recv}} {
-		if err := j.observeRefused("ibv_destroy_cq of the "+q.of, q.cq.Close, j.plainCQ); err != nil {
-			return err
-		}
-	}
+	j.observeRefused("ibv_destroy_cq of the send CQ", send.Close, j.plainCQ)
+	j.observeRefused("ibv_destroy_cq of the receive CQ", recv.Close, j.plainCQ)
 	if j.violated {
-		return nil // nothing of it may be used
+		return // nothing of it may be used
 	}
-	if ok, err := j.stillWorks(verbs.QueryQP, before, query); !ok {
-		return err
+	j.stillWorks(verbs.QueryQP, before, query)
+	if j.stillCompletes(qp, recv, ch); j.violated {
+		return
 	}
-	if err := j.stillCompletes(pd, qp, recv, ch); err != nil || j.violated {
-		return err
-	}
-	type step struct {
-		verb    verbs.Verb
-		destroy func() error
-	}
-	steps := []step{{verbs.DestroyQP, qp.Close}, {verbs.DestroyCQ, send.Close}, {verbs.DestroyCQ, recv.Close}}
+	j.observeWorks(verbs.DestroyQP, qp.Close)
+	j.observeWorks(verbs.DestroyCQ, send.Close)
+	j.observeWorks(verbs.DestroyCQ, recv.Close)
 	if ch != nil {
-		steps = append(steps, step{verbs.DestroyCompChannel, ch.Close})
+		j.observeWorks(verbs.DestroyCompChannel, ch.Close)
 	}
-	for _, s := range steps {
-		if ok, err := j.observeWorks(s.verb, s.destroy); !ok {
-			return err
-		}
-	}
-	return nil
 }
 
 // notifies returns a channel if the device raises an event for a flushed receive. Otherwise
-// the error says why it does not.
-func (j *check) notifies() (verbs.CompChannel, error) {
+// it stops with the reason.
+func (j *check) notifies() verbs.CompChannel {
 	if j.sources.noReceives != nil {
-		return nil, j.noFlushes()
+		stop(j.noFlushes())
 	}
-	var err error
 	// A missing feature is not a device failure.
-	j.Expecting(func(error) bool { return true }, func() {
-		err = j.isolated(func() error {
-			n, err := j.notified()
-			if err != nil {
-				return err
+	j.Tolerating(func() {
+		j.isolated(func() {
+			n := j.notified()
+			c := j.flusher(n.cq, session.FlushRecv, session.FlushDepth)
+			n.arm(false)
+			if !j.completes(c, false, n, true) {
+				stop(fmt.Errorf("%s: no event within %v", session.FlushRecv, eventTimeout))
 			}
-			c, err := j.flusher(n.cq, session.FlushRecv, session.FlushDepth)
-			if err != nil {
-				return err
-			}
-			if err := n.arm(false); err != nil {
-				return err
-			}
-			came, err := j.completes(c, false, n, true)
-			if err == nil && !came {
-				err = fmt.Errorf("%s: no event within %v", session.FlushRecv, eventTimeout)
-			}
-			return err
 		})
 	})
-	if err != nil {
-		return nil, err
-	}
-	return j.CompChannel()
+	return must(j.CompChannel())
 }
 
 // stillWorks is observeWorks if the verb worked before. Not every device has each verb.
-func (j *check) stillWorks(verb verbs.Verb, before error, call func() error) (bool, error) {
+func (j *check) stillWorks(verb verbs.Verb, before error, call func() error) {
 	if before != nil {
 		j.remark("%s does not work at any time: %s", verb, short(before))
-		return true, nil
+		return
 	}
-	return j.observeWorks(verb, call)
+	j.observeWorks(verb, call)
 }
 
 // observeWorks records whether a verb works that must work afterwards. A failure counts only
-// if it repeats. It reports whether the check can continue. If not, that is the violation, or
-// the error says why.
-func (j *check) observeWorks(verb verbs.Verb, call func() error) (bool, error) {
+// if it repeats, and ends the check.
+func (j *check) observeWorks(verb verbs.Verb, call func() error) {
 	j.presume("afterwards "+string(verb), false)
 	err := j.refused(call)
 	if err != nil {
@@ -257,61 +204,48 @@ func (j *check) observeWorks(verb verbs.Verb, call func() error) (bool, error) {
 	switch {
 	case err == nil:
 		j.observe(true, "afterwards %s works", verb)
-		return true, nil
 	case isCircumstance(err):
-		return false, cannot("afterwards", err)
+		stop(cannot("afterwards", err))
 	default:
 		j.observeConvention(false, "afterwards %s: %s", verb, short(err))
-		return false, nil
+		panic(stopped{})
 	}
 }
 
 // stillCompletes records whether a QP in RESET can still complete a receive, and whether an
 // event comes if its CQs have a channel. It needs a device that flushes receives.
-func (j *check) stillCompletes(pd verbs.PD, qp verbs.QP, recv verbs.CQ, ch verbs.CompChannel) error {
+func (j *check) stillCompletes(qp verbs.QP, recv verbs.CQ, ch verbs.CompChannel) {
 	if j.sources.noReceives != nil {
 		j.remark("no receive is flushed here, so that none could be tried")
-		return nil
+		return
 	}
-	data, err := j.sge(pd)
-	if err != nil {
-		return err
-	}
+	data := j.sge()
 	if ch != nil {
-		if ok, err := j.observeWorks(verbs.ReqNotifyCQ, func() error { return recv.ReqNotify(false) }); !ok {
-			return err
-		}
+		j.observeWorks(verbs.ReqNotifyCQ, func() error { return recv.ReqNotify(false) })
 	}
 	// It worked for another QP a moment ago.
 	j.presume("completing a work request of the QP afterwards", false)
 	const what = "a receive in the error state"
-	if err := j.FlushRecv(qp, verbs.RecvWR{ID: 1, SGEs: data}); err != nil {
-		return cannot("produce "+what, err)
-	}
+	stop(cannot("produce "+what, j.FlushRecv(qp, verbs.RecvWR{ID: 1, SGEs: data})))
 	came := false
 	if ch != nil {
-		if _, came, err = j.event(ch, eventTimeout); err != nil {
-			return err
-		}
+		_, came = j.event(ch, eventTimeout)
 	}
 	wcs, err := j.await(recv, 1)
 	if isCircumstance(err) {
-		return cannot("afterwards", err)
+		stop(cannot("afterwards", err))
 	}
 	if err != nil {
 		j.observeConvention(false, "afterwards %s left no completion: %v", what, err)
-		return nil
+		return
 	}
 	j.observe(true, "afterwards %s completed with %s", what, wcs[0].Status)
 	if ch == nil {
-		return nil
+		return
 	}
 	if !came {
 		// The completion may have come only now, on a host that stood still.
-		if _, came, err = j.event(ch, silenceWindow); err != nil {
-			return err
-		}
+		_, came = j.event(ch, silenceWindow)
 	}
 	j.observeConvention(came, "afterwards, armed: %s", eventText(came, true))
-	return nil
 }

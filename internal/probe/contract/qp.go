@@ -41,15 +41,9 @@ const qpTextMeans = "send WR×SGE/receive WR×SGE/inline bytes"
 // compareQPs creates QPs of each type and of several sizes. The sizes written back are
 // compared with those requested, or with those of a query. A QP that cannot be created is
 // left out, unless none can.
-func (j *check) compareQPs(query bool) error {
-	pd, err := j.PD()
-	if err != nil {
-		return err
-	}
-	cq, err := j.cq(nil, 0)
-	if err != nil {
-		return err
-	}
+func (j *check) compareQPs(query bool) {
+	pd := must(j.PD())
+	cq := j.cq(nil, 0)
 	var c compared
 	for _, t := range []verbs.QPType{verbs.RC, verbs.UC, verbs.UD} {
 		for i, asked := range qpSizes(j.Attr.Limits) {
@@ -65,59 +59,47 @@ func (j *check) compareQPs(query bool) error {
 				}
 				continue
 			}
-			if err := j.compareQP(&c, asked, q, query); err != nil {
-				return err
-			}
-			if err := q.Close(); err != nil {
-				return err
-			}
+			j.compareQP(&c, asked, q, query)
+			stop(q.Close())
 		}
 	}
-	return c.conclude(j, "asked→written back")
+	c.conclude(j, "asked→written back")
 }
 
-func (j *check) compareQP(c *compared, asked verbs.QPCap, q verbs.QP, query bool) error {
+func (j *check) compareQP(c *compared, asked verbs.QPCap, q verbs.QP, query bool) {
 	g := q.Created()
 	if !query {
 		c.add(breaches(false, qpFigures(asked, g, g)...), "%s %s→%s", q.Type(), qpText(asked), qpText(g))
-		return nil
+		return
 	}
 	told, err := attempt(j, q.Query) // Not every device has the query.
-	if err != nil {
-		return cannot("query a QP", err)
-	}
+	stop(cannot("query a QP", err))
 	c.add(breaches(true, qpFigures(asked, g, told.Cap)...), "%s %s→%s, query %s", q.Type(), qpText(asked), qpText(g), qpText(told.Cap))
-	return nil
 }
 
-func qpAtLeastRequested(j *check) error {
+func qpAtLeastRequested(j *check) {
 	j.describe("ibv_create_qp of each type with several sizes ("+qpTextMeans+")", "every size is written back as at least what was asked for")
-	return j.compareQPs(false)
+	j.compareQPs(false)
 }
 
-func qpReportsActual(j *check) error {
+func qpReportsActual(j *check) {
 	j.describe("ibv_create_qp of each type with several sizes ("+qpTextMeans+"), then ibv_query_qp",
 		"the query tells the sizes that create wrote back")
-	return j.compareQPs(true)
+	j.compareQPs(true)
 }
 
 // qpSRQTypeRestricted tries the types that must not have an SRQ, if the device
 // has them without one.
-func qpSRQTypeRestricted(j *check) error {
+func qpSRQTypeRestricted(j *check) {
 	j.describe("ibv_create_qp of the types other than RC and UD that the device has (UC, raw packet), with an SRQ", "each fails")
-	pd, srq, cq, err := j.shared()
-	if err != nil {
-		return err
-	}
+	pd, srq, cq := must(j.PD()), j.srq(), j.cq(nil, 0)
 	create := func(t verbs.QPType, with verbs.SRQ) func() error {
 		return func() error {
 			_, err := j.QP(pd, verbs.QPInitAttr{Type: t, SendCQ: cq, RecvCQ: cq, SRQ: with, Cap: smallQP()})
 			return err
 		}
 	}
-	if err := j.refused(create(j.sources.qpType, srq)); err != nil {
-		return cannot(fmt.Sprintf("create a %s QP with an SRQ", j.sources.qpType), err)
-	}
+	stop(cannot(fmt.Sprintf("create a %s QP with an SRQ", j.sources.qpType), j.refused(create(j.sources.qpType, srq))))
 	for _, t := range []verbs.QPType{verbs.UC, verbs.RawPacket} {
 		if err := j.refused(create(t, nil)); err != nil {
 			j.remark("no %s QP even without an SRQ: %s", t, short(err))
@@ -127,27 +109,28 @@ func qpSRQTypeRestricted(j *check) error {
 		control := func() error {
 			return errors.Join(create(t, nil)(), create(j.sources.qpType, srq)())
 		}
-		if err := j.observeRefused(fmt.Sprintf("%s QP with an SRQ", t), create(t, srq), control); err != nil {
-			return err
-		}
+		j.observeRefused(fmt.Sprintf("%s QP with an SRQ", t), create(t, srq), control)
 	}
 	if !j.checked {
-		return notSupported("the device has no QPs but those that may have an SRQ")
+		stop(notSupported("the device has no QPs but those that may have an SRQ"))
 	}
-	return nil
 }
 
 // qpRecvCapsIgnored requests a receive queue beyond the limits of the device. With an SRQ there
 // is no receive queue, and its sizes must not matter.
-func qpRecvCapsIgnored(j *check) error {
+func qpRecvCapsIgnored(j *check) {
 	l := j.Attr.Limits
-	pd, srq, cq, err := j.shared()
-	if err != nil {
-		return err
-	}
+	pd, srq, cq := must(j.PD()), j.srq(), j.cq(nil, 0)
 	typ := j.sources.qpType
 	j.describe(fmt.Sprintf("ibv_create_qp (%s) with an SRQ and with max_recv_wr and max_recv_sge 0, with max_recv_wr %d (max_qp_wr is %d), and with max_recv_sge %d (max_sge is %d)",
 		typ, l.MaxQPWR+1, l.MaxQPWR, l.MaxSGE+1, l.MaxSGE), "the QPs are created all the same")
+	create := func(c verbs.QPCap) func() error {
+		return func() error {
+			return created(func() (verbs.QP, error) {
+				return j.QP(pd, verbs.QPInitAttr{Type: typ, SendCQ: cq, RecvCQ: cq, SRQ: srq, Cap: c})
+			})
+		}
+	}
 	for _, t := range []struct {
 		mode, text string
 		wr, sge    int
@@ -158,101 +141,62 @@ func qpRecvCapsIgnored(j *check) error {
 	} {
 		asked := smallQP()
 		asked.MaxRecvWR, asked.MaxRecvSGE = uint32(t.wr), uint32(t.sge)
-		create := func(c verbs.QPCap) func() error {
-			return func() error {
-				return created(func() (verbs.QP, error) {
-					return j.QP(pd, verbs.QPInitAttr{Type: typ, SendCQ: cq, RecvCQ: cq, SRQ: srq, Cap: c})
-				})
-			}
-		}
-		refusal, err := j.mustSucceed(t.text, create(asked), create(smallQP()))
-		if err != nil {
-			return err
-		}
-		if refusal != nil {
+		if refusal := j.mustSucceed(t.text, create(asked), create(smallQP())); refusal != nil {
 			j.observeMode(t.mode, false, "%s: %s", t.text, short(refusal))
 		} else {
 			j.observe(true, "%s: created", t.text)
 		}
 	}
-	return nil
 }
 
 // qpSignalAll sends without requesting completions. With sq_sig_all 0 a signalled send follows,
 // so that its completion ends the wait.
-func qpSignalAll(j *check) error {
+func qpSignalAll(j *check) {
 	j.describe("three sends without IBV_SEND_SIGNALED on a QP with sq_sig_all 1, and on one with 0, there followed by a signalled one",
 		"with 1 each leaves a completion, in order; with 0 the signalled one alone does")
 	for _, all := range []bool{true, false} {
-		sent, err := j.cq(nil, 0)
-		if err != nil {
-			return err
-		}
-		rcvd, err := j.cq(nil, 0)
-		if err != nil {
-			return err
-		}
-		p, err := j.connect(sent, rcvd, nil, all)
-		if err != nil {
-			return err
-		}
+		sent, rcvd := j.cq(nil, 0), j.cq(nil, 0)
+		p := j.connect(sent, rcvd, nil, all)
 		sends := []verbs.SendFlags{0, 0, 0}
 		if !all {
 			sends = append(sends, verbs.SendSignaled)
 		}
 		var want []uint64
 		for _, flags := range sends {
-			id, err := p.send(flags)
-			if err != nil {
-				return err
-			}
+			id := p.send(flags)
 			if all || flags != 0 {
 				want = append(want, id)
 			}
 		}
 		// All messages must have arrived before a completion can be missing.
-		if _, err := j.await(rcvd, len(sends)); err != nil {
-			return err
-		}
-		if err := j.observeSends(sent, all, want); err != nil {
-			return err
-		}
+		must(j.await(rcvd, len(sends)))
+		j.observeSends(sent, all, want)
 	}
-	return nil
 }
 
-func (j *check) observeSends(sent verbs.CQ, all bool, want []uint64) error {
+func (j *check) observeSends(sent verbs.CQ, all bool, want []uint64) {
 	setting := 0
 	if all {
 		setting = 1
 	}
 	wcs, err := j.await(sent, len(want))
-	if err != nil {
-		if all {
-			j.observe(false, "sq_sig_all 1: %d of 3 completions", len(wcs))
-			return nil
-		}
-		return err
+	if err != nil && all {
+		j.observe(false, "sq_sig_all 1: %d of 3 completions", len(wcs))
+		return
 	}
+	stop(err)
 	// With 0, the signalled send was the last. Any completion before it is one too many.
 	for last := want[len(want)-1]; wcs[len(wcs)-1].ID != last && len(wcs) < smallCQ; {
-		more, err := j.await(sent, 1)
-		if err != nil {
-			return err
-		}
-		wcs = append(wcs, more...)
+		wcs = append(wcs, must(j.await(sent, 1))...)
 	}
 	more, err := sent.Poll(smallCQ)
-	if err != nil {
-		return cannot("poll a CQ", err)
-	}
+	stop(cannot("poll a CQ", err))
 	var got []uint64
 	for _, wc := range append(wcs, more...) {
 		if wc.Status != verbs.WCSuccess {
-			return fmt.Errorf("send %d completed with %s", wc.ID, wc.Status)
+			stop(fmt.Errorf("send %d completed with %s", wc.ID, wc.Status))
 		}
 		got = append(got, wc.ID)
 	}
-	j.observe(fmt.Sprint(got) == fmt.Sprint(want), "sq_sig_all %d: completions of the sends %v, expected %v", setting, got, want)
-	return nil
+	j.observe(slices.Equal(got, want), "sq_sig_all %d: completions of the sends %v, expected %v", setting, got, want)
 }

@@ -35,14 +35,9 @@ func srqText(a verbs.SRQAttr) string { return fmt.Sprintf("%d×%d", a.MaxWR, a.M
 // compareSRQs creates SRQs of several sizes. The sizes written back are compared with those
 // requested, or with those of a query. A size that cannot be created is left out, unless
 // none can.
-func (j *check) compareSRQs(query bool) error {
-	if n := j.Attr.Limits.MaxSRQ; n <= 0 {
-		return notSupported("the device says max_srq %d", n)
-	}
-	pd, err := j.PD()
-	if err != nil {
-		return err
-	}
+func (j *check) compareSRQs(query bool) {
+	j.needSRQs()
+	pd := must(j.PD())
 	var c compared
 	for _, asked := range srqSizes(j.Attr.Limits) {
 		q, err := j.SRQ(pd, asked)
@@ -56,45 +51,34 @@ func (j *check) compareSRQs(query bool) error {
 			c.add(breaches(false, srqFigures(asked, given, given)...), "%s→%s", srqText(asked), srqText(given))
 		} else {
 			told, err := attempt(j, q.Query) // Not every device has the query.
-			if err != nil {
-				return cannot("query an SRQ", err)
-			}
+			stop(cannot("query an SRQ", err))
 			c.add(breaches(true, srqFigures(asked, given, told)...), "%s→%s, query %s", srqText(asked), srqText(given), srqText(told))
 		}
-		if err := q.Close(); err != nil {
-			return err
-		}
+		stop(q.Close())
 	}
-	return c.conclude(j, "asked→written back")
+	c.conclude(j, "asked→written back")
 }
 
-func srqAtLeastRequested(j *check) error {
+func srqAtLeastRequested(j *check) {
 	j.describe("ibv_create_srq with several max_wr×max_sge", "both are written back as at least what was asked for")
-	return j.compareSRQs(false)
+	j.compareSRQs(false)
 }
 
-func srqReportsActual(j *check) error {
+func srqReportsActual(j *check) {
 	j.describe("ibv_create_srq with several max_wr×max_sge, then ibv_query_srq", "the query tells the sizes that create wrote back")
-	return j.compareSRQs(true)
+	j.compareSRQs(true)
 }
 
 // srqLimitIgnored creates SRQs that differ in srq_limit alone.
-func srqLimitIgnored(j *check) error {
-	if n := j.Attr.Limits.MaxSRQ; n <= 0 {
-		return notSupported("the device says max_srq %d", n)
-	}
+func srqLimitIgnored(j *check) {
+	j.needSRQs()
 	const wr = 16
 	limits := []uint32{1, wr / 2, wr, 4 * wr, math.MaxUint32}
 	j.describe(fmt.Sprintf("ibv_create_srq with max_wr %d and srq_limit 0, and then %v", wr, limits),
 		"the SRQs are created all the same, and ibv_query_srq tells the same of each")
-	pd, err := j.PD()
-	if err != nil {
-		return err
-	}
+	pd := must(j.PD())
 	plain, err := j.SRQ(pd, verbs.SRQAttr{MaxWR: wr, MaxSGE: 1})
-	if err != nil {
-		return cannot("create an SRQ", err)
-	}
+	stop(cannot("create an SRQ", err))
 	want, noQuery := attempt(j, plain.Query)
 	if noQuery != nil {
 		j.remark("checked by creation alone: %v", noQuery)
@@ -109,11 +93,7 @@ func srqLimitIgnored(j *check) error {
 				return err
 			}
 		}
-		refusal, err := j.mustSucceed(fmt.Sprintf("with %d", limit), create(limit), create(0))
-		if err != nil {
-			return err
-		}
-		if refusal != nil {
+		if refusal := j.mustSucceed(fmt.Sprintf("with %d", limit), create(limit), create(0)); refusal != nil {
 			j.observeMode(errata.ModeRefused, false, "with %d: creation is refused: %s", limit, short(refusal))
 			continue
 		}
@@ -123,49 +103,30 @@ func srqLimitIgnored(j *check) error {
 			continue
 		}
 		got, err := q.Query()
-		if err != nil {
-			return cannot("query an SRQ", err)
-		}
+		stop(cannot("query an SRQ", err))
 		if got.Limit == want.Limit {
 			j.observe(true, "with %d: created", limit)
 		} else {
 			j.observeMode(errata.ModeArmed, false, "with %d: created, and the limit is armed: the query tells %d", limit, got.Limit)
 		}
 	}
-	return nil
 }
 
-func srqDestroyBusy(j *check) error {
+func srqDestroyBusy(j *check) {
 	j.describe("ibv_destroy_srq of an SRQ that a QP is associated with",
 		"it fails; afterwards the SRQ can be asked for its size and takes a receive, and can be destroyed when the QP is")
-	pd, srq, cq, err := j.shared()
-	if err != nil {
-		return err
-	}
-	qp, err := j.qp(pd, j.sources.qpType, cq, cq, srq, true)
-	if err != nil {
-		return err
-	}
-	data, err := j.sge(pd)
-	if err != nil {
-		return err
-	}
+	srq, cq := j.srq(), j.cq(nil, 0)
+	qp := j.qp(j.sources.qpType, cq, cq, srq, true)
+	data := j.sge()
 	query := func() error { _, err := srq.Query(); return err }
 	post := func() error { return srq.PostRecv(verbs.RecvWR{ID: 1, SGEs: data}) }
 	noQuery, noPost := j.refused(query), j.refused(post)
-	plain := func() error { return created(func() (verbs.SRQ, error) { return j.srq(pd) }) }
-	if err := j.observeRefused("ibv_destroy_srq", srq.Close, plain); err != nil || j.violated {
-		return err
+	plain := func() error { return catch(func() { stop(j.srq().Close()) }) }
+	if j.observeRefused("ibv_destroy_srq", srq.Close, plain); j.violated {
+		return
 	}
-	if ok, err := j.stillWorks(verbs.QuerySRQ, noQuery, query); !ok {
-		return err
-	}
-	if ok, err := j.stillWorks(verbs.PostSRQRecv, noPost, post); !ok {
-		return err
-	}
-	if ok, err := j.observeWorks(verbs.DestroyQP, qp.Close); !ok {
-		return err
-	}
-	_, err = j.observeWorks(verbs.DestroySRQ, srq.Close)
-	return err
+	j.stillWorks(verbs.QuerySRQ, noQuery, query)
+	j.stillWorks(verbs.PostSRQRecv, noPost, post)
+	j.observeWorks(verbs.DestroyQP, qp.Close)
+	j.observeWorks(verbs.DestroySRQ, srq.Close)
 }

@@ -22,7 +22,7 @@ func (s *Session) Notice(e verbs.AsyncEvent) {
 // reportEvents reports the recorded events and those that are pending. It does not wait, and
 // its errors do not matter.
 func (s *Session) reportEvents() {
-	s.Expecting(func(error) bool { return true }, func() {
+	s.Tolerating(func() {
 		for range maxEvents {
 			e, err := s.Device.AsyncEvent(0)
 			if err != nil {

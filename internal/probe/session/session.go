@@ -163,6 +163,9 @@ func (s *Session) Expecting(expected func(error) bool, f func()) {
 	f()
 }
 
+// Tolerating calls f. All failures are reported as provoked.
+func (s *Session) Tolerating(f func()) { s.Expecting(func(error) bool { return true }, f) }
+
 // maxRSS returns the peak resident memory of this process (VmHWM), in bytes. Zero means
 // unknown.
 func maxRSS() int64 {
