@@ -49,9 +49,6 @@ const (
 	whenAlways = "always"
 	whenIdle   = "idle"
 
-	// maxRequests limits concurrent scrapes. With 64 devices, the worst format of five takes
-	// less than 128 MiB.
-	maxRequests = 5
 	// backoffIntervals limits the pause after failed runs, in intervals of the probes.
 	backoffIntervals = 5
 )
@@ -103,7 +100,6 @@ func newOptions() *options {
 	return &options{
 		schedule: supervisor.DefaultConfig(), probe: probe.DefaultConfig(), inventory: inventory.DefaultConfig(), findings: health.Default(),
 		hardware: hardwareSettings{Sysfs: "/sys"},
-		web:      web.Config{MaxRequests: maxRequests},
 		provider: providerLibibverbs, log: &promslog.Config{}, path: pathFlags{config: path.DefaultConfig(), peers: peerSettings{Scheme: path.DefaultConfig().Scheme}},
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/alecthomas/kingpin/v2"
+
+	"rdma_exporter/internal/web"
 )
 
 // A retiredFlag has no effect. Its text says what applies instead.
@@ -28,7 +30,7 @@ func retiredFlags() []retiredFlag {
 		{"probe.jitter", "always 0.1"},
 		{"probe.max-backoff", "always five times --probe.interval, at most 5m"},
 		{"web.enable-lifecycle", "reload by SIGHUP"},
-		{"web.max-requests", fmt.Sprintf("always %d", maxRequests)},
+		{"web.max-requests", fmt.Sprintf("always %d", web.MaxRequests)},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"os/signal"
 	"regexp"
@@ -88,7 +89,7 @@ func runServe(ctx context.Context, o *options, std stdio) int {
 type exporter struct {
 	logger     *slog.Logger
 	supervisor *supervisor.Supervisor
-	web        web.Config
+	handler    http.Handler
 	// webFile is nil without --web.config.file.
 	webFile   *web.ConfigFile
 	listeners []net.Listener
@@ -213,11 +214,10 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 	if e.responder != nil && o.path.config.Listen == "" {
 		w.Paths = e.responder.Handler()
 	}
-	w, err = w.Validate()
-	if err != nil {
+	e.supervisor = s
+	if e.handler, err = web.New(w); err != nil {
 		return nil, fmt.Errorf("--web.telemetry-path: %w", err)
 	}
-	e.supervisor, e.web = s, w
 	if e.listeners, err = web.Listen(ctx, o.listen); err != nil || e.responder == nil || o.path.config.Listen == "" {
 		return e, err
 	}
@@ -284,10 +284,6 @@ func never(c *supervisor.Config) (off []state.Kind) {
 
 // run serves until ctx is done or serving fails, and reloads the configuration at each signal.
 func (e *exporter) run(ctx context.Context, reloads <-chan os.Signal) error {
-	handler, err := web.New(e.web)
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	context.AfterFunc(ctx, func() { close(e.ended) })
@@ -319,7 +315,7 @@ func (e *exporter) run(ctx context.Context, reloads <-chan os.Signal) error {
 			e.saver.Run(ctx)
 		}
 	}()
-	webErr := web.Serve(ctx, handler, e.listeners, e.webFile, e.logger)
+	webErr := web.Serve(ctx, e.handler, e.listeners, e.webFile, e.logger)
 	cancel()
 	running.Wait()
 	if e.responder != nil {

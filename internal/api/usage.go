@@ -50,25 +50,26 @@ func (d *Device) usage(kind string, r *state.Resources) Usage {
 		u.Exhausted = &d.Exhausted[i]
 	}
 	u.Limit, _ = cmp.Or(d.Info, new(state.Device)).LimitOf(kind)
-	var leaked []state.TypeCount
 	for _, l := range r.Leaked {
-		leaked = append(leaked, state.TypeCount{Type: l.Type, Objects: l.Objects})
+		if l.Type == kind {
+			u.Leaked += l.Objects
+		}
 	}
-	u.Leaked = state.CountOf(leaked, kind)
 	i := r.Inventory
 	if i == nil {
 		return u
 	}
-	of := make(map[state.OwnerKind][]state.TypeCount)
 	for _, o := range i.Objects {
-		owner := o.Owner
-		if !owner.Valid() {
-			owner = state.OwnerUnknown
+		switch {
+		case o.Type != kind || o.Owner == state.OwnerExporter:
+		case o.Owner == state.OwnerUser:
+			u.User += o.Objects
+		case o.Owner == state.OwnerKernel:
+			u.Kernel += o.Objects
+		default:
+			u.Unknown += o.Objects
 		}
-		of[owner] = append(of[owner], state.TypeCount{Type: o.Type, Objects: o.Objects})
 	}
-	u.User, u.Kernel = state.CountOf(of[state.OwnerUser], kind), state.CountOf(of[state.OwnerKernel], kind)
-	u.Unknown = state.CountOf(of[state.OwnerUnknown], kind)
 	u.Objects, u.Others = i.Count(kind), state.CountOf(i.Others, kind)
 	u.Unowned = state.CountOf(slices.Concat(i.Ownerless, i.Untraced), kind)
 	if orphaned, ok := i.Orphaned(kind); ok {

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -24,7 +23,7 @@ const (
 	readyPath   = "/-/ready"
 )
 
-// Config is what the handler needs.
+// Config is what the handler needs. Paths, MetricsPath and Now may be left out.
 type Config struct {
 	// Snapshot returns the latest snapshot, or nil before the first one. It must be safe for
 	// concurrent use and must not block.
@@ -36,8 +35,7 @@ type Config struct {
 	// Gatherer is asked for the metrics at each scrape.
 	Gatherer prometheus.Gatherer
 	// Only returns the Gatherer for a scrape that requests or excludes collectors by name,
-	// or an error that explains what is wrong with the names. Nil means that there are no
-	// collectors.
+	// or an error that explains what is wrong with the names.
 	Only func(collect, exclude []string) (prometheus.Gatherer, error)
 	// Paths answers peers, below /api/v1/path/. It must limit the bodies that it reads, and how
 	// long it takes. Nil means that peers may not ask.
@@ -48,53 +46,8 @@ type Config struct {
 	Logger *slog.Logger
 	// MetricsPath is where the metrics are; DefaultMetricsPath if empty.
 	MetricsPath string
-	// MaxRequests limits concurrent scrapes, and likewise concurrent requests of the page
-	// and the JSON. Further ones are answered 503. Zero means no limit.
-	MaxRequests int
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
-}
-
-// Validate returns a copy of c with defaults filled in, or an error that names
-// everything that is wrong with it.
-func (c Config) Validate() (Config, error) {
-	if c.MetricsPath == "" {
-		c.MetricsPath = DefaultMetricsPath
-	}
-	if c.Now == nil {
-		c.Now = time.Now
-	}
-	if c.Only == nil {
-		c.Only = func([]string, []string) (prometheus.Gatherer, error) {
-			return nil, errors.New("there are no collectors")
-		}
-	}
-	var errs []error
-	for _, f := range []struct {
-		name    string
-		missing bool
-	}{
-		{"Snapshot", c.Snapshot == nil},
-		{"Status", c.Status == nil},
-		{"Verdict", c.Verdict == nil},
-		{"Gatherer", c.Gatherer == nil},
-		{"Registerer", c.Registerer == nil},
-		{"Logger", c.Logger == nil},
-	} {
-		if f.missing {
-			errs = append(errs, errors.New("no "+f.name))
-		}
-	}
-	if c.MaxRequests < 0 {
-		errs = append(errs, fmt.Errorf("at most %d requests at once: must not be negative", c.MaxRequests))
-	}
-	if err := validateMetricsPath(c.MetricsPath); err != nil {
-		errs = append(errs, err)
-	}
-	if err := errors.Join(errs...); err != nil {
-		return Config{}, fmt.Errorf("configuration of the web server: %w", err)
-	}
-	return c, nil
 }
 
 func validateMetricsPath(p string) error {

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,16 +16,19 @@ import (
 )
 
 // New returns a handler of all paths of the exporter. It is safe for concurrent use. New returns an
-// error if the configuration is invalid, and panics if Registerer already has other metrics with
+// error if the path of the metrics cannot be used, and panics if Registerer already has other metrics with
 // the names of the handler's.
 func New(c Config) (http.Handler, error) {
-	c, err := c.Validate()
-	if err != nil {
+	c.MetricsPath = cmp.Or(c.MetricsPath, DefaultMetricsPath)
+	if err := validateMetricsPath(c.MetricsPath); err != nil {
 		return nil, err
+	}
+	if c.Now == nil {
+		c.Now = time.Now
 	}
 	// A failure is repeated for each request.
 	c.Logger = bounded(c.Logger, c.Now)
-	status := newLimit(c.MaxRequests)
+	status := make(limit, MaxRequests)
 	mux := http.NewServeMux()
 	mux.Handle("GET /{$}", status.handler(newPage(c)))
 	mux.Handle("GET "+api.Path, status.handler(newAPI(c)))
@@ -69,24 +73,14 @@ func metrics(c Config) http.Handler {
 		promhttp.HandlerFor(gatherer, options).ServeHTTP(w, r)
 	})
 	// The limit of promhttp would count the handler of each request apart.
-	return promhttp.InstrumentMetricHandler(c.Registerer, newLimit(c.MaxRequests).handler(chosen))
+	return promhttp.InstrumentMetricHandler(c.Registerer, make(limit, MaxRequests).handler(chosen))
 }
 
-// limit bounds concurrent requests. A nil limit is none.
+// limit bounds concurrent requests by its capacity.
 type limit chan struct{}
-
-func newLimit(requests int) limit {
-	if requests == 0 {
-		return nil
-	}
-	return make(limit, requests)
-}
 
 // handler returns a handler that answers requests beyond the limit with 503.
 func (l limit) handler(h http.Handler) http.Handler {
-	if l == nil {
-		return h
-	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case l <- struct{}{}:

@@ -24,6 +24,10 @@ const (
 	// closeTimeout limits how long closed listeners may take to return.
 	closeTimeout = time.Second
 
+	// MaxRequests limits concurrent scrapes, and likewise concurrent requests of the page and
+	// the JSON. Further ones are answered 503. With 64 devices, the worst format of five takes
+	// less than 128 MiB.
+	MaxRequests = 5
 	// maxHeaderBytes limits the header of a request, including path and parameters.
 	// net/http adds 4 KiB.
 	maxHeaderBytes = 32 << 10

@@ -46,48 +46,23 @@ func Listen(ctx context.Context, flags *toolkit.FlagConfig) ([]net.Listener, err
 	return all, nil
 }
 
-func listen(ctx context.Context, address string) (net.Listener, error) {
-	port, err := checkAddress(address)
-	if err != nil {
-		return nil, fmt.Errorf("%w: use HOST:PORT, such as :10879 or 127.0.0.1:10879", err)
+func listen(ctx context.Context, address string) (l net.Listener, err error) {
+	rest, virtual := strings.CutPrefix(address, vsockPrefix)
+	_, port, err := net.SplitHostPort(rest)
+	number, notNumber := strconv.ParseUint(port, 10, 32)
+	switch {
+	case err != nil:
+	case port == "": // It would be any port.
+		err = errors.New("the port is missing")
+	case virtual && notNumber != nil:
+		err = errors.New("the port is not a number")
+	case virtual:
+		l, err = vsock.Listen(uint32(number), nil)
+	default:
+		l, err = new(net.ListenConfig).Listen(ctx, "tcp", address)
 	}
-	var l net.Listener
-	if strings.HasPrefix(address, vsockPrefix) {
-		l, err = vsock.Listen(port, nil)
-	} else {
-		var config net.ListenConfig
-		l, err = config.Listen(ctx, "tcp", address)
-	}
 	if err != nil {
-		var network *net.OpError
-		if errors.As(err, &network) {
-			err = network.Err // without the address
-		}
-		return nil, fmt.Errorf("%w: choose another address", err)
+		return nil, fmt.Errorf("%w: use another HOST:PORT", err)
 	}
 	return l, nil
-}
-
-// checkAddress returns an error if an address is malformed. It also returns the port of a
-// virtual machine's socket.
-func checkAddress(address string) (port uint32, err error) {
-	if address == "" {
-		return 0, errors.New("it is empty")
-	}
-	address, virtual := strings.CutPrefix(address, vsockPrefix)
-	_, text, err := net.SplitHostPort(address)
-	var wrong *net.AddrError
-	switch {
-	case errors.As(err, &wrong):
-		return 0, errors.New(wrong.Err) // without the address
-	case err != nil:
-		return 0, err
-	case text == "":
-		return 0, errors.New("the port is missing")
-	}
-	n, err := strconv.ParseUint(text, 10, 32)
-	if virtual && err != nil {
-		return 0, errors.New("the port is not a number")
-	}
-	return uint32(n), nil
 }

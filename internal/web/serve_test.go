@@ -216,7 +216,7 @@ func TestListen(t *testing.T) {
 		}
 	}
 	for address, want := range map[string]string{
-		"": "is empty", "127.0.0.1": "missing port", "127.0.0.1:": "port is missing", ":": "port is missing", "[::1": "missing ']'",
+		"": "missing port", "127.0.0.1": "missing port", "127.0.0.1:": "port is missing", ":": "port is missing", "[::1": "missing ']'",
 		":65536": "invalid port", "192.0.2.1:0": "cannot assign", ":no-such-port": "unknown port",
 		"vsock://": "missing port", "vsock://:": "port is missing", "vsock://:4294967296": "not a number", "vsock://:x": "not a number",
 		taken.Addr().String(): "address already in use",

@@ -173,16 +173,16 @@ func TestBadInput(t *testing.T) {
 		{name: "audit's config fraction", text: "findings:\n  qp_errors: 1.5\n", args: []string{"audit", simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 2: ", "`1.5` is not a whole number"}},
 
 		{name: "web config empty", args: []string{simulated, "--web.config.file=FILE"}, want: []string{"--web.config.file FILE: ", "it is empty", "drop --web.config.file"}},
-		{name: "address empty", args: []string{simulated, "--web.listen-address="}, want: []string{`--web.listen-address is "": it is empty`, "use HOST:PORT"}},
-		{name: "address without port", args: []string{simulated, "--web.listen-address=127.0.0.1"}, want: []string{`--web.listen-address is "127.0.0.1": `, "missing port", "use HOST:PORT"}},
-		{name: "address with an empty port", args: []string{simulated, "--web.listen-address=127.0.0.1:"}, want: []string{`--web.listen-address is "127.0.0.1:": the port is missing`, "use HOST:PORT"}},
+		{name: "address empty", args: []string{simulated, "--web.listen-address="}, want: []string{`--web.listen-address is "": missing port`, "use another HOST:PORT"}},
+		{name: "address without port", args: []string{simulated, "--web.listen-address=127.0.0.1"}, want: []string{`--web.listen-address is "127.0.0.1": `, "missing port", "use another HOST:PORT"}},
+		{name: "address with an empty port", args: []string{simulated, "--web.listen-address=127.0.0.1:"}, want: []string{`--web.listen-address is "127.0.0.1:": the port is missing`, "use another HOST:PORT"}},
 		{name: "address with too high a port", args: []string{simulated, "--web.listen-address=127.0.0.1:65536"}, want: []string{`--web.listen-address is "127.0.0.1:65536": `, "invalid port"}},
 		{name: "address with an unknown port", args: []string{simulated, "--web.listen-address=127.0.0.1:no-such-port"}, want: []string{`--web.listen-address is "127.0.0.1:no-such-port": `, "unknown port"}},
 		{name: "address with a bracket", args: []string{simulated, "--web.listen-address=[::1"}, want: []string{`--web.listen-address is "[::1": `, "missing ']'"}},
-		{name: "address of nobody", args: []string{simulated, "--web.listen-address=no-such-host.invalid:0"}, want: []string{`--web.listen-address is "no-such-host.invalid:0": `, "choose another address"}},
-		{name: "address of another host", args: []string{simulated, "--web.listen-address=192.0.2.1:0"}, want: []string{`--web.listen-address is "192.0.2.1:0": `, "cannot assign requested address", "choose another address"}},
+		{name: "address of nobody", args: []string{simulated, "--web.listen-address=no-such-host.invalid:0"}, want: []string{`--web.listen-address is "no-such-host.invalid:0": `, "use another HOST:PORT"}},
+		{name: "address of another host", args: []string{simulated, "--web.listen-address=192.0.2.1:0"}, want: []string{`--web.listen-address is "192.0.2.1:0": `, "cannot assign requested address", "use another HOST:PORT"}},
 		{name: "address of a virtual machine", args: []string{simulated, "--web.listen-address=vsock://:x"}, want: []string{`--web.listen-address is "vsock://:x": `, "the port is not a number"}},
-		{name: "address in a list", args: []string{simulated, "--web.listen-address=127.0.0.1:0", "--web.listen-address="}, want: []string{`--web.listen-address is "": it is empty`}},
+		{name: "address in a list", args: []string{simulated, "--web.listen-address=127.0.0.1:0", "--web.listen-address="}, want: []string{`--web.listen-address is "": missing port`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -240,7 +240,7 @@ func TestAddressInUse(t *testing.T) {
 	taken := running.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = taken.Close() })
 	r := invoke(t, binary, t.TempDir(), "--provider=simulated", "--web.listen-address="+taken.Addr().String())
-	refused(t, r, 1, "", []string{"--web.listen-address is \"" + taken.Addr().String() + "\": ", "address already in use", "choose another address"})
+	refused(t, r, 1, "", []string{"--web.listen-address is \"" + taken.Addr().String() + "\": ", "address already in use", "use another HOST:PORT"})
 }
 
 // Whatever a start waits for, SIGTERM ends it.
