@@ -63,9 +63,9 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 		return err
 	}
 	switch o.command {
-	case commandInventory:
+	case string(state.KindInventory):
 		return takeInventory(ctx, o, std)
-	case commandHardware:
+	case string(state.KindHardware):
 		return readHardware(ctx, o, std)
 	case commandAsk, commandAnswer:
 		return runPathChild(ctx, o, std)
@@ -114,7 +114,7 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 // work is the commands probe and contract, after their preparation.
 func work(ctx context.Context, command string, r wire.Request, o probe.Options) error {
 	switch {
-	case command != commandContract:
+	case command != string(state.KindContract):
 		return probe.Run(ctx, o)
 	case o.Reduced != nil: // Contracts are checked when no one else uses the device.
 		return errors.Join(o.Out.Send(wire.Line{Reduced: o.Reduced}), o.Out.Send(wire.Line{End: &wire.End{}}))

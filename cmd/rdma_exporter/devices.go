@@ -17,6 +17,7 @@ import (
 	"rdma_exporter/internal/probe/errata"
 	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/internal/restrack"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/supervisor"
 	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/ibverbs"
@@ -105,14 +106,14 @@ func driverOf(ctx context.Context, s settings, command, device string) (errata.D
 		return errata.Driver{Name: p.Devices[i].Driver, Kernel: p.Devices[i].Kernel}, nil
 	}
 	most := announceTime
-	if command == commandContract {
+	if command == string(state.KindContract) {
 		most = driverTime
 	}
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	name := cmp.Or(restrack.Driver(ctx, device), hardware.SoftwareDriver(s.Hardware.Sysfs, device))
 	d := errata.Driver{Name: name, RDMACore: rdmaCore()}
-	if err := ctx.Err(); err != nil && d.Name == "" && command == commandContract {
+	if err := ctx.Err(); err != nil && d.Name == "" && command == string(state.KindContract) {
 		return errata.Driver{}, fmt.Errorf("ask the kernel which driver %s has: %w", device, err)
 	}
 	var kernel unix.Utsname

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/hardware/hardwaretest"
+	"rdma_exporter/internal/state"
 )
 
 // TestDriverIsNotTold verifies that contracts are not checked if the kernel does not report the
@@ -15,10 +16,10 @@ func TestDriverIsNotTold(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	s := settings{Provider: providerLibibverbs}
-	if d, err := driverOf(ctx, s, commandContract, "nosuch0"); !errors.Is(err, context.Canceled) {
+	if d, err := driverOf(ctx, s, string(state.KindContract), "nosuch0"); !errors.Is(err, context.Canceled) {
 		t.Errorf("for the contracts: %+v, %v", d, err)
 	}
-	if d, err := driverOf(ctx, s, commandProbe, "nosuch0"); err != nil || d.Name != "" {
+	if d, err := driverOf(ctx, s, string(state.KindProbe), "nosuch0"); err != nil || d.Name != "" {
 		t.Errorf("for the probes: %+v, %v", d, err)
 	}
 }
@@ -26,7 +27,7 @@ func TestDriverIsNotTold(t *testing.T) {
 // TestSoftRoCEWithoutNetlink verifies that sysfs shows the driver where netlink does not.
 func TestSoftRoCEWithoutNetlink(t *testing.T) {
 	s := settings{Provider: providerLibibverbs, Hardware: hardwareSettings{Sysfs: filepath.Join(hardwaretest.Tree(t, "rxe"), "sys")}}
-	if d, err := driverOf(t.Context(), s, commandContract, "rxe0"); err != nil || d.Name != "rxe" {
+	if d, err := driverOf(t.Context(), s, string(state.KindContract), "rxe0"); err != nil || d.Name != "rxe" {
 		t.Errorf("%+v, %v", d, err)
 	}
 }

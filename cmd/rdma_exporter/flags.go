@@ -35,10 +35,6 @@ const (
 	commandVerdict     = "verdict"
 	commandCeiling     = "ceiling"
 	commandBandwidth   = "bandwidth"
-	commandProbe       = "probe"
-	commandContract    = "contract"
-	commandInventory   = "inventory"
-	commandHardware    = "hardware"
 	commandAsk         = "ask"
 	commandAnswer      = "answer"
 	commandPath        = "path"
@@ -169,10 +165,15 @@ const deviceFlag = "--device="
 // isChild reports whether arguments are those that the exporter gives a child. A child starts every
 // few seconds, and saves the time of kingpin.
 func isChild(args []string) bool {
-	if len(args) == 1 {
-		return args[0] == commandHardware
+	switch len(args) {
+	case 1:
+		return args[0] == string(state.KindHardware)
+	case 2:
+		kinds := append(state.Kinds(), state.KindBandwidth, state.KindAsk, commandAnswer)
+		return strings.HasPrefix(args[1], deviceFlag) && slices.Contains(kinds, state.Kind(args[0]))
+	default:
+		return false
 	}
-	return len(args) == 2 && strings.HasPrefix(args[1], deviceFlag) && (args[0] == commandAsk || args[0] == commandAnswer || slices.Contains(append(state.Kinds(), state.KindBandwidth), state.Kind(args[0])))
 }
 
 // withCommand returns arguments that begin with a command. kingpin's own default command would hide
@@ -199,7 +200,7 @@ func commandOf(args []string) string {
 	return args[0]
 }
 
-// addCommands adds the commands and their own flags.
+// addCommands adds the commands and their own flags, but for those of children, see isChild.
 func (o *options) addCommands(app *kingpin.Application) {
 	app.Command(commandServe, "Probe the devices continuously, and serve the metrics. The default command.")
 	o.addAudit(app)
@@ -208,17 +209,6 @@ func (o *options) addCommands(app *kingpin.Application) {
 	o.ceiling.add(app)
 	o.addPath(app)
 	o.addBandwidth(app)
-	for _, c := range []struct{ name, help string }{
-		{commandProbe, "Probe one device once and write a report; the exporter's child process for runs of the probes."},
-		{commandContract, "Check the contracts of one device once and write a report; the exporter's child process for contract runs."},
-		{commandAsk, "Ask a device of a peer once and write a report; the exporter's child process for runs on paths."},
-		{commandAnswer, "Answer the peers that ask one device, for a minute; the exporter's child process for that."},
-		{commandInventory, "Inventory the objects that the kernel tracks on one device once and write a report; the exporter's child process for inventories."},
-	} {
-		app.Command(c.name, c.help).Hidden().
-			Flag("device", "Name of the device.").Required().StringVar(&o.device)
-	}
-	app.Command(commandHardware, "Read the hardware of all devices from the kernel once and write a report; the exporter's child process for readings.").Hidden()
 }
 
 // addFlags adds the common flags of the commands serve and audit. If once, it leaves out those of a

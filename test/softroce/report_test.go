@@ -18,7 +18,7 @@ import (
 // while the machine stands still.
 func probeByHand(t testing.TB, device string) (*exec.Cmd, []byte) {
 	t.Helper()
-	cmd := exec.Command(exporterFile, "probe", "--device="+device, "--collector.memory")
+	cmd := exec.Command(exporterFile, "probe", "--device="+device)
 	cmd.Stdin = strings.NewReader(`{"settings": {"probe": {"notification": {"deadline": 5000000000, "budget": 20000000000}}}}`)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
