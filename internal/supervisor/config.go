@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"rdma_exporter/internal/child"
@@ -138,15 +137,10 @@ type Observer interface {
 // Validate returns a usable copy of the configuration, or an error that names everything that
 // is wrong with it.
 func (c Config) Validate() (Config, error) {
-	c.Observers = slices.Clone(c.Observers)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	err := c.Check()
-	if c.Provider == "" || c.Discover == nil || c.Command == nil || slices.Contains(c.Observers, nil) {
-		err = errors.Join(err, errors.New("the supervisor needs Provider, Discover, Command, and observers that are not nil"))
-	}
-	if err != nil {
+	if err := c.Check(); err != nil {
 		return Config{}, err
 	}
 	c.Discovery = min(c.Discovery, c.Interval)
@@ -168,11 +162,9 @@ func (c *Config) Check() error {
 	}
 	for _, f := range []flag{
 		{"contract.timeout", c.Contract.Timeout},
-		{"discovery.interval", c.Discovery},
 		{"inventory.timeout", c.Inventory.Timeout},
 		{"probe.full-interval", c.FullInterval},
 		{"probe.interval", c.Interval},
-		{"probe.max-backoff", c.Backoff},
 		{"probe.timeout", c.Timeout},
 	} {
 		check(f.d > 0, "--%s is %s: use a duration above 0s", f.name, f.d)
@@ -186,8 +178,6 @@ func (c *Config) Check() error {
 	}
 	check(c.Interval <= 0 || c.Interval >= minInterval, "--probe.interval is %s: use a duration from %s", c.Interval, minInterval)
 	check(c.Concurrency > 0, "--probe.concurrency is %d: use a number from 1", c.Concurrency)
-	check(c.Jitter >= 0 && c.Jitter <= 1, "--probe.jitter is %v: use a number from 0 to 1", c.Jitter) // NaN is neither
 	check(c.Within == 0 || c.Within >= MinWithin, "--within is %s: use a duration from %s, or 0s for no limit", c.Within, MinWithin)
-	check(c.KillGrace > 0, "the grace after a kill %s is not positive", c.KillGrace)
 	return errors.Join(errs...)
 }

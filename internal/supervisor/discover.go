@@ -6,14 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"unicode/utf8"
 )
-
-// maxName is the longest name of a device, in bytes: as long as a file's name
-// can be. The kernel allows 63.
-const maxName = 255
 
 // SysfsDevices returns a function for [Config].Discover which lists the RDMA
 // devices that the kernel shows below sysfsRoot, most often /sys. It reads one
@@ -45,26 +39,4 @@ func SysfsTransient(sysfsRoot string) func(string) bool {
 		_, noLink := os.Lstat(filepath.Join(target, "physfn"))
 		return err == nil && (noLink == nil || strings.Contains(filepath.Base(target), ".sf."))
 	}
-}
-
-// sift returns the usable ones of the names that were discovered, sorted and
-// each once, and the others.
-func sift(names []string) (good, bad []string) {
-	for _, n := range names {
-		if isName(n) {
-			good = append(good, n)
-		} else {
-			bad = append(bad, n)
-		}
-	}
-	slices.Sort(good)
-	slices.Sort(bad)
-	return slices.Compact(good), slices.Compact(bad)
-}
-
-// isName reports whether a device can have this name. Any name of a file will do that can be
-// the value of a label, too.
-func isName(s string) bool {
-	return s != "" && s != "." && s != ".." && len(s) <= maxName &&
-		!strings.ContainsAny(s, "/\x00") && utf8.ValidString(s)
 }

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -12,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"rdma_exporter/internal/child"
 	"rdma_exporter/internal/state"
@@ -48,9 +50,6 @@ type Supervisor struct {
 	once    bool
 	// deadline is when the children of RunOnce must have exited. Zero means no limit.
 	deadline time.Time
-
-	// rejected are the unusable names of the last discovery. Only the goroutine of Run uses it.
-	rejected []string
 
 	mu sync.Mutex
 	// closed is true if the snapshot is the last one.
@@ -160,19 +159,12 @@ func (s *Supervisor) ProbesChanged() {
 // discover lists the devices, starts a worker for each new one, and ends the workers of those
 // that have vanished.
 func (s *Supervisor) discover() {
-	found, err := s.cfg.Discover()
-	names, rejected := sift(found)
-	log := s.cfg.Logger
-	switch {
-	case err != nil || slices.Equal(rejected, s.rejected):
-	case len(rejected) == 0:
-		log.Info("All devices have usable names again")
-		s.rejected = nil
-	default:
-		log.Warn("Devices with unusable names are not probed", "names", rejected)
-		s.rejected = rejected
+	names, err := s.cfg.Discover()
+	// A name is a label and a value in JSON.
+	if i := slices.IndexFunc(names, func(name string) bool { return !utf8.ValidString(name) }); err == nil && i >= 0 {
+		err = fmt.Errorf("the name %q of a device is not UTF-8: exclude or rename it", names[i])
 	}
-
+	log := s.cfg.Logger
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {

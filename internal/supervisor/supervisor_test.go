@@ -475,16 +475,15 @@ func TestDiscoveryError(t *testing.T) {
 	})
 }
 
-func TestUnusableNames(t *testing.T) {
+// TestNameIsNotUTF8 verifies that a name that cannot be a label is refused, and other devices stay.
+func TestNameIsNotUTF8(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		long := strings.Repeat("x", maxName)
-		b := newBench(t, always(scriptOK(0)), nil, "a", "", "../b", "c/d", "a", "e\x00", "\xff", ".", "..", "...", "é", "-f $(x)", long, long+"x")
+		b := newBench(t, always(scriptOK(0)), nil, "-f $(x)", "...", "a", "é")
+		b.start()
+		b.host(nil, "a", "\xff")
 		snap := b.after(10 * time.Minute)
-		wantEqual(t, "devices", names(snap), []string{"-f $(x)", "...", "a", long, "é"})
-		wantEqual(t, "warnings", b.logs("unusable names"), 1)
-		b.host(nil, "a")
-		b.after(time.Minute)
-		wantEqual(t, "recoveries", b.logs("All devices have usable names"), 1)
+		wantEqual(t, "devices", names(snap), []string{"-f $(x)", "...", "a", "é"})
+		wantEqual(t, "error", snap.DiscoveryError, `the name "\xff" of a device is not UTF-8: exclude or rename it`)
 	})
 }
 
