@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"rdma_exporter/internal/hardware/counters"
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/health/growth"
 	"rdma_exporter/internal/state"
@@ -339,66 +338,4 @@ func portRate(p *state.HardwarePort) string {
 		words += ", " + text.Plural(p.Width, "lane")
 	}
 	return words
-}
-
-// Counter is a counter of a port under the name that all drivers share.
-type Counter struct{ counters.Value }
-
-// Counters returns the counters of a port that are not zero.
-func Counters(h *state.Hardware, p *state.HardwarePort) []Counter {
-	var all []Counter
-	for _, v := range counters.Values(h, p) {
-		if v.Value != 0 {
-			all = append(all, Counter{v})
-		}
-	}
-	return all
-}
-
-// Saturated returns the names of the counters that are at their maximum and no longer count.
-func Saturated(h *state.Hardware, all []state.Counter) []string {
-	var names []string
-	for _, c := range all {
-		if counters.Saturated(h.Table, c) {
-			names = append(names, c.Name)
-		}
-	}
-	return names
-}
-
-// Name returns the name of the metric in words.
-func (c Counter) Name() string {
-	words := strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(c.Metric, "rdma_port_"), "_total"), "_", " ")
-	switch {
-	case c.Label >= "0" && c.Label <= "7":
-		words += " of priority " + c.Label
-	case c.Label != "":
-		words += " (" + c.Label + ")"
-	}
-	return words
-}
-
-// Count returns the value with its unit.
-func (c Counter) Count() string {
-	count := int64(min(c.Value.Value, 1<<62))
-	switch {
-	case c.countsBytes():
-		return text.Bytes(count)
-	case strings.HasSuffix(c.Metric, "_seconds_total"):
-		return text.Seconds(c.Value.Value)
-	default:
-		return text.Number(count)
-	}
-}
-
-func (c Counter) countsBytes() bool { return strings.HasSuffix(c.Metric, "_bytes_total") }
-
-// IsError reports whether it counts errors, as opposed to traffic, congestion control and
-// corrected errors.
-func (c Counter) IsError() bool {
-	name := strings.TrimPrefix(c.Metric, "rdma_port_")
-	return !c.countsBytes() && name != "receive_packets_total" && name != "transmit_packets_total" &&
-		!slices.ContainsFunc([]string{"cnps_", "ecn_", "pause_", "pfc_", "transmit_wait_", "fec_corrected_", "pci_stalled_"}, func(prefix string) bool {
-			return strings.HasPrefix(name, prefix)
-		})
 }

@@ -116,39 +116,6 @@ func given(d *api.Device) string {
 	}
 }
 
-type vectors struct {
-	Summary string
-	// Odd describes the vectors that are slow or had errors.
-	Odd []string
-}
-
-func vectorsOf(d *api.Device) *vectors {
-	all := d.Vectors()
-	if len(all) == 0 {
-		return nil
-	}
-	v := &vectors{Summary: fmt.Sprintf("%d measured", len(all))}
-	if d.Info != nil && d.Info.CompletionVectors > len(all) {
-		v.Summary += fmt.Sprintf(" of %d", d.Info.CompletionVectors)
-	}
-	slow := state.SlowVectors(all)
-	for i := range all {
-		one := &all[i]
-		var is []string
-		if slices.Contains(slow, one.Vector) {
-			is = append(is, "slow")
-		}
-		if n := one.Errors(); n > 0 {
-			is = append(is, fmt.Sprintf("%d wrong", n))
-		}
-		if len(is) > 0 {
-			v.Odd = append(v.Odd, fmt.Sprintf("vector %d: %s, p50 %s, p99 %s, by %s on port %d",
-				one.Vector, strings.Join(is, ", "), text.Duration(one.P50), text.Duration(one.P99), one.Path, one.Port))
-		}
-	}
-	return v
-}
-
 func fullest(d api.Device) string {
 	words, highest := "", 0.0
 	for _, u := range d.Usage() {

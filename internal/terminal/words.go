@@ -62,7 +62,7 @@ func functions(screen Screen) template.FuncMap {
 			}
 			return text.Truncate(brief(d), width)
 		},
-		"vectors": vectorsOf, "arrow": func() safe { return screen.clean("→") },
+		"arrow":  func() safe { return screen.clean("→") },
 		"counts": counts, "verdict": verdict, "harm": harm, "shared": shared, "ports": portStates, "fullest": fullest,
 		"identity": identity, "accepted": accepted, "counters": counterLines, "sizes": sizesOf, "notes": notes, "kind": kindName,
 		"notified": func(d api.Device) string {
@@ -141,31 +141,23 @@ func kindName(k state.Kind) string {
 	}
 }
 
-// counterLines returns the counters that count errors, and those that count nothing.
-func counterLines(h *state.Hardware) []string {
+// counterLines returns the counters that count errors, by port, and those that count nothing.
+func counterLines(h *state.HardwareState) []string {
+	c := api.CountersOf(h)
+	if c == nil {
+		return nil
+	}
+	var ports groups[int]
+	for _, one := range c.NotZero {
+		if one.IsError() {
+			ports.add(one.Port, one.Count()+" "+one.Name())
+		}
+	}
 	var all []string
-	add := func(of string, p *state.HardwarePort) {
-		var words []string
-		for _, c := range api.Counters(h, p) {
-			if c.IsError() {
-				words = append(words, c.Count()+" "+c.Name())
-			}
-		}
-		for _, name := range api.Saturated(h, p.Counters) {
-			words = append(words, name+" saturated")
-		}
-		for _, r := range p.Refused {
-			words = append(words, text.JoinWords(" ", string(r.Group), "refused", r.Errno))
-		}
-		if len(words) > 0 {
-			all = append(all, of+": "+strings.Join(words, ", "))
-		}
+	for _, port := range ports.keys {
+		all = append(all, fmt.Sprintf("port %d: %s", port, strings.Join(ports.of[port], ", ")))
 	}
-	add("the device", &state.HardwarePort{Refused: h.Refused})
-	for i := range h.Ports {
-		add(fmt.Sprintf("port %d", h.Ports[i].Number), &h.Ports[i])
-	}
-	return all
+	return append(all, c.Odd...)
 }
 
 func known(s *api.Status, d *api.Device) string {

@@ -67,11 +67,10 @@ type deviceView struct {
 	Sizes        []sizesView
 	SizesSummary string
 	Measured     []state.Latency
-	Vectors      *vectorsView
 	// Adapter describes the adapter, Links its ports, and Counted its counters.
 	Adapter []api.Fact
 	Links   []api.Link
-	Counted *countersView
+	Counted *api.Counters
 }
 
 type runView struct {
@@ -189,7 +188,7 @@ func (v *pageView) addIssues() {
 }
 
 func viewOfDevice(d *api.Device, c clock, docs documents, anchor string) deviceView {
-	v := deviceView{clock: c, documents: docs, Device: d, Anchor: anchor, Measured: d.Latencies(), Vectors: vectorsOf(d)}
+	v := deviceView{clock: c, documents: docs, Device: d, Anchor: anchor, Measured: d.Latencies()}
 	for _, f := range d.Findings {
 		if f.Accepted == nil {
 			v.Found = append(v.Found, f)
@@ -199,7 +198,7 @@ func viewOfDevice(d *api.Device, c clock, docs documents, anchor string) deviceV
 	}
 	v.Sizes, v.SizesSummary = sizesOf(d.Sizes())
 	if h := d.Hardware; h != nil && h.Latest != nil {
-		v.Adapter, v.Links, v.Counted = api.Adapter(h.Latest), api.Links(h), countersOf(h)
+		v.Adapter, v.Links, v.Counted = api.Adapter(h.Latest), api.Links(h), api.CountersOf(h)
 	}
 	stale := func(kind state.Kind) bool { return slices.Contains(d.Stale, kind) }
 	contracts, resources := cmp.Or(d.Contracts, new(state.Contracts)), cmp.Or(d.Resources, new(state.Resources))

@@ -56,7 +56,6 @@ func functions() template.FuncMap {
 		"short":         text.ShortID,
 		"size":          text.Bytes,
 		"some":          text.Count[int],
-		"times":         times,
 		"took":          text.Duration,
 		"words":         func(name string) string { return strings.ReplaceAll(name, "_", " ") },
 	}
