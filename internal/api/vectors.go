@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/text"
@@ -35,6 +36,8 @@ type Vectors struct {
 	Each, Unusual []Vector
 	// Summary says how many of all were measured, and how many are unusual.
 	Summary string
+	// Full is a long time on this device: that of the slowest vector, and at least what is slow.
+	Full time.Duration
 }
 
 // MeasuredVectors returns the vectors that the last full run measured. Nil means none.
@@ -48,6 +51,7 @@ func (d *Device) MeasuredVectors() *Vectors {
 	of, failed, isComparable := all[len(all)-1].Vector+1, 0, true
 	for _, l := range all {
 		one := Vector{l, slices.Contains(slow, l.Vector)}
+		v.Full = max(v.Full, l.P50, state.SlowFrom(state.UsualLatency(all, l.Path, l.Port)))
 		v.Each = append(v.Each, one)
 		if one.Slow || one.Wrong() {
 			v.Unusual = append(v.Unusual, one)

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -31,6 +32,14 @@ type Latency struct {
 	Unsuccessful []string `json:"unsuccessful,omitempty" wire:"word,max=16384"`
 	// Stopped is why there are fewer samples than requested.
 	Stopped string `json:"stopped,omitempty"`
+	// Bins are the distribution of Samples. Only a snapshot has them.
+	Bins []Bin `json:"-"`
+}
+
+// Bin is how many samples were above From and not above To.
+type Bin struct {
+	From, To time.Duration
+	Samples  int
 }
 
 // LatencyPath is how a completion is produced.
@@ -66,6 +75,36 @@ func (l *Latency) Summarise() {
 	if sorted := slices.Sorted(slices.Values(l.Samples)); len(sorted) > 0 {
 		l.P50, l.P99 = sorted[(len(sorted)-1)/2], sorted[(99*len(sorted)-1)/100]
 	}
+}
+
+// binsPerDecade is how many bins there are from one power of ten to the next.
+const binsPerDecade = 8
+
+// Distribution returns the distribution of samples in bins of equal width on a logarithmic
+// scale, in ascending order. Empty bins are left out.
+func Distribution(samples []time.Duration) []Bin {
+	bins := []Bin{}
+	n := 0
+	for _, s := range slices.Sorted(slices.Values(samples)) {
+		if last := len(bins) - 1; last >= 0 && s <= bins[last].To {
+			bins[last].Samples++
+			continue
+		}
+		for binBound(n) < s {
+			n++
+		}
+		bins = append(bins, Bin{From: binBound(n - 1), To: binBound(n), Samples: 1})
+	}
+	return bins
+}
+
+// binBound returns the upper bound of a bin.
+func binBound(n int) time.Duration {
+	bound := math.Pow(10, float64(n)/binsPerDecade)
+	if bound >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return time.Duration(bound)
 }
 
 // Errors returns how many events and completions of a measurement went wrong.

@@ -1,6 +1,8 @@
 package state
 
 import (
+	"math"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"testing"
@@ -40,25 +42,62 @@ func TestSummarise(t *testing.T) {
 	}
 }
 
-// TestLatencies verifies that the measurements on several vectors are one, with their errors and the
-// times of the slowest.
-func TestLatencies(t *testing.T) {
+func TestDistribution(t *testing.T) {
 	t.Parallel()
-	on := func(port, vector int, path LatencyPath, mode LatencyMode, p50, p99 time.Duration, missed int) Latency {
-		return Latency{Port: port, Vector: vector, Path: path, Mode: mode, Count: 10, P50: p50, P99: p99, Missed: missed}
+	for _, tc := range []struct {
+		name    string
+		samples []time.Duration
+		want    []Bin
+	}{
+		{"none", nil, []Bin{}},
+		{"one", []time.Duration{100}, []Bin{{74, 100, 1}}},
+		{"one more than a bound", []time.Duration{101}, []Bin{{100, 133, 1}}},
+		{"in order, without what is empty", []time.Duration{5000, 90, 100, 5001, 80, 1000}, []Bin{{74, 100, 3}, {749, 1000, 1}, {4216, 5623, 2}}},
+		{"in no time", []time.Duration{0, 1, -1}, []Bin{{0, 1, 3}}},
+		{"nearly none", []time.Duration{2, 3}, []Bin{{1, 2, 1}, {2, 3, 1}}},
+		{"as long as can be", []time.Duration{math.MaxInt64}, []Bin{{7498942093324557312, math.MaxInt64, 1}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			if got := Distribution(tc.samples); !reflect.DeepEqual(got, tc.want) {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
 	}
-	measured := []Latency{
-		on(2, 0, PathLoopback, ModeAny, 1, 2, 0), on(1, 0, PathFlush, ModeAny, 3, 4, 0), on(1, 0, PathLoopback, ModePoll, 5, 6, 0),
-		on(1, 0, PathLoopback, ModeAny, 7, 9, 1), on(1, 3, PathLoopback, ModeAny, 8, 8, 2),
+}
+
+// Every sample is in one bin, within its bounds; the bins do not overlap, and are few.
+func TestDistributionHolds(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	var samples []time.Duration
+	for power := time.Duration(1); power <= math.MaxInt64/10; power *= 10 {
+		samples = append(samples, power-1, power, power+1)
 	}
-	slowest := on(1, 0, PathLoopback, ModeAny, 8, 9, 3)
-	slowest.Count = 20
-	want := []Latency{slowest, measured[2], measured[1], measured[0]}
-	d := DeviceState{Full: &Run{Probes: []Probe{{Name: "cq"}, {Name: "notification", Latencies: slices.Clone(measured)}}}}
-	if got := d.Latencies(); !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v\nwant %+v", got, want)
+	for range 10000 {
+		samples = append(samples, time.Duration(random.Int64()>>random.IntN(63)))
 	}
-	if got := d.Full.Probes[1].Latencies; !reflect.DeepEqual(got, measured) {
-		t.Errorf("the measurements have become %+v", got)
+	bins := Distribution(samples)
+	if len(bins) > 19*binsPerDecade {
+		t.Errorf("%d bins", len(bins))
+	}
+	total := 0
+	for i, b := range bins {
+		if b.From >= b.To || i > 0 && bins[i-1].To > b.From {
+			t.Errorf("%v comes after %v", b, bins[max(i, 1)-1])
+		}
+		n := 0
+		for _, s := range samples {
+			if max(s, 1) > b.From && max(s, 1) <= b.To {
+				n++
+			}
+		}
+		if n != b.Samples {
+			t.Errorf("%v should have %d samples", b, n)
+		}
+		total += b.Samples
+	}
+	if total != len(samples) {
+		t.Errorf("%d of %d samples are in a bin", total, len(samples))
 	}
 }

@@ -82,7 +82,8 @@ const (
 // Kinds returns the kinds of run that each device has by itself.
 func Kinds() []Kind { return []Kind{KindProbe, KindContract, KindInventory} }
 
-// Compact returns a copy without calls, samples, inventory and hardware.
+// Compact returns a copy without calls, samples, inventory and hardware. The samples are
+// replaced by their distribution.
 func (r *Run) Compact() *Run {
 	compact := *r
 	compact.Calls, compact.Inventory, compact.Hardware = nil, nil, nil
@@ -91,7 +92,11 @@ func (r *Run) Compact() *Run {
 		p := &compact.Probes[i]
 		p.Latencies = slices.Clone(p.Latencies)
 		for j := range p.Latencies {
-			p.Latencies[j].Samples, p.Latencies[j].Arms = nil, nil
+			l := &p.Latencies[j]
+			if l.Samples != nil {
+				l.Bins = Distribution(l.Samples)
+			}
+			l.Samples, l.Arms = nil, nil
 		}
 	}
 	return &compact

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestCompact verifies that a compact run has no samples, that the run itself
+// TestCompact verifies that a compact run has bins instead of samples, that the run itself
 // does not change, and that a compact run stays as it is.
 func TestCompact(t *testing.T) {
 	t.Parallel()
@@ -17,7 +17,7 @@ func TestCompact(t *testing.T) {
 	}
 	want.Calls, want.Inventory, want.Hardware = nil, nil, nil
 	l := &want.Probes[1].Latencies[0]
-	l.Samples, l.Arms = nil, nil
+	l.Bins, l.Samples, l.Arms = Distribution(l.Samples), nil, nil
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}

@@ -2,6 +2,7 @@ package state
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -112,18 +113,25 @@ func (d *DeviceState) InlineResults() []InlineSend {
 	return all
 }
 
-// Latencies returns the measurements by port, path and mode, each over all completion vectors. Counts
-// are sums. The quantiles are those of the slowest vector.
+// Latencies returns the measurements by port, path and mode, each over all completion vectors.
 func (d *DeviceState) Latencies() []Latency {
 	var all []Latency
+	merged := make(map[int]bool)
 	for _, p := range d.Detail() {
-		for _, l := range p.Latencies {
-			if n := slices.IndexFunc(all, func(o Latency) bool { return o.Port == l.Port && o.Path == l.Path && o.Mode == l.Mode }); n >= 0 {
-				all[n].add(&l)
-			} else {
+		for i := range p.Latencies {
+			l := p.Latencies[i]
+			n := slices.IndexFunc(all, func(o Latency) bool { return o.Port == l.Port && o.Path == l.Path && o.Mode == l.Mode })
+			if n < 0 {
+				l.Bins = slices.Clone(l.Bins)
 				all = append(all, l)
+				continue
 			}
+			all[n].add(&l)
+			merged[n] = true
 		}
+	}
+	for n := range merged {
+		all[n].P50, all[n].P99 = binQuantile(all[n].Bins, 0.5), binQuantile(all[n].Bins, 0.99)
 	}
 	slices.SortStableFunc(all, func(a, b Latency) int {
 		return cmp.Or(
@@ -135,15 +143,38 @@ func (d *DeviceState) Latencies() []Latency {
 	return all
 }
 
-// add adds the measurement on another vector.
+// add adds another measurement, but for the quantiles.
 func (l *Latency) add(other *Latency) {
 	l.Count += other.Count
-	l.P50, l.P99 = max(l.P50, other.P50), max(l.P99, other.P99)
 	l.Missed += other.Missed
 	l.Spurious += other.Spurious
 	l.Misdirected += other.Misdirected
 	l.Missing += other.Missing
 	l.Unsuccessful = slices.Concat(l.Unsuccessful, other.Unsuccessful)
+	for _, b := range other.Bins {
+		i, found := slices.BinarySearchFunc(l.Bins, b.To, func(o Bin, to time.Duration) int { return cmp.Compare(o.To, to) })
+		if found {
+			l.Bins[i].Samples += b.Samples
+		} else {
+			l.Bins = slices.Insert(l.Bins, i, b)
+		}
+	}
+}
+
+// binQuantile returns a quantile by the nearest rank, as the geometric middle of its bin. It
+// is right to about 15 %.
+func binQuantile(bins []Bin, q float64) time.Duration {
+	all := 0
+	for _, b := range bins {
+		all += b.Samples
+	}
+	rank, seen := math.Ceil(q*float64(all)), 0
+	for _, b := range bins {
+		if seen += b.Samples; float64(seen) >= rank {
+			return time.Duration(math.Sqrt(float64(max(b.From, 1)) * float64(b.To)))
+		}
+	}
+	return 0
 }
 
 // NotificationTime returns the median time of an event, by the path that is nearest to what

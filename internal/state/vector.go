@@ -40,6 +40,9 @@ const (
 	slowExcess = 20 * time.Microsecond
 )
 
+// SlowFrom returns the median from which a vector is slow if u is usual.
+func SlowFrom(u time.Duration) time.Duration { return max(slowFactor*u, u+slowExcess) }
+
 // SlowVectors returns the numbers of the vectors of one device that are slow compared with
 // the others on the same path and port.
 func SlowVectors(vectors []Latency) []int {
@@ -47,7 +50,7 @@ func SlowVectors(vectors []Latency) []int {
 	for i := range vectors {
 		v := &vectors[i]
 		usual := UsualLatency(vectors, v.Path, v.Port)
-		if v.Count > 0 && usual > 0 && v.P50 >= max(slowFactor*usual, usual+slowExcess) {
+		if v.Count > 0 && usual > 0 && v.P50 >= SlowFrom(usual) {
 			slow = append(slow, v.Vector)
 		}
 	}

@@ -67,6 +67,7 @@ type deviceView struct {
 	Sizes        []sizesView
 	SizesSummary string
 	Measured     []state.Latency
+	Axis         axis
 	// Adapter describes the adapter, Links its ports, and Counted its counters.
 	Adapter []api.Fact
 	Links   []api.Link
@@ -189,6 +190,7 @@ func (v *pageView) addIssues() {
 
 func viewOfDevice(d *api.Device, c clock, docs documents, anchor string) deviceView {
 	v := deviceView{clock: c, documents: docs, Device: d, Anchor: anchor, Measured: d.Latencies()}
+	v.Axis = axisOf(v.Measured)
 	for _, f := range d.Findings {
 		if f.Accepted == nil {
 			v.Found = append(v.Found, f)

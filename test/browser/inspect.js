@@ -61,7 +61,8 @@
 		if (!grounds.has(e)) {
 			const s = style(e);
 			if (s.backgroundImage !== 'none') pictures.add(name(e));
-			const own = colour(s.backgroundColor);
+			let own = colour(s.backgroundColor);
+			if (e.ownerSVGElement) own = [0, 0, 0, 0];
 			grounds.set(e, over(own, ground(e.parentElement)));
 		}
 		return grounds.get(e);
@@ -122,7 +123,7 @@
 
 	const report = {
 		width: document.scrollingElement.scrollWidth, title: document.title, lang: document.documentElement.lang, fold: '',
-		text: document.body.innerText, contrast: [], contrasts: 0, clipped: [], overlaps: [], small: [], targets: [], wide: [],
+		text: document.body.innerText, contrast: [], contrasts: 0, clipped: [], overlaps: [], small: [], targets: [], faint: [], wide: [],
 	};
 	for (const e of unfolded) {
 		const r = e.getBoundingClientRect();
@@ -147,13 +148,15 @@
 
 		const s = style(e);
 		const size = parseFloat(s.fontSize);
-		const ink = colour(s.color);
+		const ink = colour(e.ownerSVGElement ? s.fill : s.color);
 		const behind = ground(e);
 		const contrast = ratio(over([ink[0], ink[1], ink[2], ink[3] * opacity(e)], behind), behind);
 		const large = size >= 24 || (size >= 18.66 && Number(s.fontWeight) >= 700);
 		report.contrasts++;
 		if (contrast < (large ? 3 : 4.5)) report.contrast.push(`${contrast.toFixed(2)} of "${short(node.data)}" in ${name(e)}`);
-		if (size < 10) report.small.push(`${round(size)}px "${short(node.data)}" in ${name(e)}`);
+		// In a drawing, the size on the screen counts.
+		const scale = e.ownerSVGElement && e.getScreenCTM ? e.getScreenCTM().a : 1;
+		if (size * scale < 10) report.small.push(`${round(size * scale)}px "${short(node.data)}" in ${name(e)}`);
 
 		for (const r of rects) {
 			const beyond = r.left < w.left - 1 || r.right > w.right + 1 || r.top < w.top - 1 || r.bottom > w.bottom + 1;
@@ -199,6 +202,14 @@
 		// A link within a sentence is as high as the sentence's line.
 		const inline = style(e).display === 'inline' && e.parentElement.textContent.trim().length > e.textContent.trim().length;
 		report.targets.push({ name: `${name(e)} "${short(e.textContent)}"`, width: round(r.width), height: round(r.height), inline });
+	}
+
+	// What a drawing shows stands out from what is behind it.
+	for (const e of matching('svg rect, svg path, svg circle, svg line')) {
+		if (!shown(e) || e.matches('.grid')) continue;
+		const behind = ground(e);
+		const best = Math.max(...['fill', 'stroke'].filter((p) => style(e)[p] !== 'none').map((p) => ratio(over(colour(style(e)[p]), behind), behind)));
+		if (best < 3) report.faint.push(`${best.toFixed(2)} of ${name(e)} in ${name(e.ownerSVGElement)}`);
 	}
 
 	report.links = [...document.querySelectorAll('a[href]:not([href^="#"])')].map((e) => e.href);

@@ -34,6 +34,8 @@ type sight struct {
 	Links    []string `json:"links"`
 	// Wide are elements that reach beyond the page's edge.
 	Wide []string `json:"wide"`
+	// Faint are shapes in drawings that do not stand out.
+	Faint []string `json:"faint"`
 	// Hostile is true if a script in the text of a device has run.
 	Hostile bool `json:"hostile"`
 }

@@ -99,6 +99,7 @@ func legible(t *testing.T, v view, seen *sight) {
 	}
 	complain(t, "beyond the edge", seen.Wide)
 	complain(t, "too little contrast", seen.Contrast)
+	complain(t, "drawn too faintly", seen.Faint)
 	complain(t, "text on a picture", seen.Gradients)
 	complain(t, "text is cut off", seen.Clipped)
 	complain(t, "texts overlap", seen.Overlaps)

@@ -142,6 +142,7 @@ func latency(path state.LatencyPath, mode state.LatencyMode, vector int, median 
 		l.Samples = append(l.Samples, time.Duration(float64(median)*math.Exp(spread)))
 	}
 	l.Summarise()
+	l.Bins = state.Distribution(l.Samples)
 	l.Samples = nil
 	return l
 }
