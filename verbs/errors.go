@@ -27,6 +27,10 @@ var ErrUnacknowledged = errors.New("completion events not acknowledged")
 // acknowledged.
 var ErrUnknownCQ = errors.New("an event for a CQ that does not exist")
 
+// ErrNUMANode is matched by the error of a buffer or a thread that the kernel does not bind to a
+// NUMA node or its CPUs.
+var ErrNUMANode = errors.New("the NUMA node is not available")
+
 // ErrUnavailable is matched by the error of a provider that this build or this
 // host cannot offer.
 var ErrUnavailable = errors.New("provider not available")

@@ -66,12 +66,13 @@ func measureBandwidth(ctx context.Context, s settings, o session.Options) error 
 		return err
 	}
 	defer done()
-	m := bandwidth.Options{Options: o, Sysfs: s.Hardware.Sysfs}
+	m := bandwidth.Options{Options: o, Nodes: hardware.NUMANodes(ctx, s.Hardware.Sysfs)}
 	if s.When == whenIdle {
 		m.Count = func(ctx context.Context) (int64, error) { return inventory.Count(ctx, u.Tables, o.Device, "qp") }
 		m.InUse = func(ctx context.Context) *state.Reduced { return reducedFor(ctx, s, o.Device) }
 	}
 	s.Hardware.Without = hardware.Parts{Counters: true, GIDs: true, InterruptCounts: true}
 	m.Hardware = readDevice(ctx, s, o.Device, new(wire.HardwareRequest), new(hardware.GPUs), new(atomic.Pointer[string]))
+	m.PCI = hardware.PathToMemory(ctx, s.Hardware.Sysfs, m.Hardware.Identity.PCI)
 	return bandwidth.Run(ctx, m)
 }

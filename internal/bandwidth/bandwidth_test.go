@@ -3,19 +3,18 @@ package bandwidth_test
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"reflect"
+	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"rdma_exporter/internal/bandwidth"
 	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
+	"rdma_exporter/test/running"
 	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/simulated"
 )
@@ -62,10 +61,20 @@ func TestEvaluate(t *testing.T) {
 		{"unknown", []float64{200}, func(*state.Bandwidth) {}, []string{"bandwidth_low unknown 200 Gb/s of 400 Gb/s"}},
 		{"small reads", []float64{200}, func(b *state.Bandwidth) { b.PCI.MaxReadRequest = 128 }, []string{"bandwidth_low max_read_request is 128 bytes"}},
 		{"small payload", []float64{200}, func(b *state.Bandwidth) { b.PCI.MaxPayload = 128 }, []string{"bandwidth_low max_payload is 128 bytes"}},
-		{"ACS", []float64{200}, func(b *state.Bandwidth) { b.PCI.ACSRedirect, b.PCI.IOMMU = &yes, "DMA" }, []string{"bandwidth_low acs_redirect ACS"}},
-		{"no ACS", []float64{200}, func(b *state.Bandwidth) { b.PCI.ACSRedirect, b.PCI.IOMMU = &no, "DMA-FQ" }, []string{"bandwidth_low iommu DMA-FQ"}},
-		{"identity", []float64{200}, func(b *state.Bandwidth) { b.PCI.IOMMU = "identity" }, []string{"bandwidth_low unknown the reason is unknown"}},
+		{"ACS and IOMMU", []float64{200}, func(b *state.Bandwidth) { b.PCI.ACSRedirect, b.PCI.IOMMU = &yes, "DMA" }, []string{"bandwidth_low iommu DMA"}},
+		{"ACS and ordered", []float64{200}, func(b *state.Bandwidth) { b.PCI.ACSRedirect, b.PCI.RelaxedOrdering = &yes, &no }, []string{"bandwidth_low relaxed_ordering off"}},
+		{"ACS alone", []float64{200}, func(b *state.Bandwidth) {
+			b.PCI = state.PCIPath{ACSRedirect: &yes, RelaxedOrdering: &yes, IOMMU: "identity"}
+		}, []string{"bandwidth_low acs_redirect ACS"}},
+		{"no ACS", []float64{200}, func(b *state.Bandwidth) { b.PCI.ACSRedirect, b.PCI.IOMMU = &no, "none" }, []string{"bandwidth_low unknown the reason is unknown"}},
 		{"ordered", []float64{200}, func(b *state.Bandwidth) { b.PCI.RelaxedOrdering = &no }, []string{"bandwidth_low relaxed_ordering off"}},
+		{"a narrow link that carries enough", []float64{100}, func(b *state.Bandwidth) {
+			b.Hardware.Ports[0].Rate, b.Hardware.Identity.Link.Width, b.PCI.IOMMU = 200e9, 8, "DMA"
+		}, []string{"bandwidth_low iommu 100 Gb/s of 200 Gb/s"}},
+		{"a narrow link in front of far memory", []float64{100, 60}, func(b *state.Bandwidth) {
+			narrow(b)
+			b.Hardware.Ports[0].Rate, b.PCI.IOMMU = 100e9, "DMA"
+		}, []string{"numa_asymmetric iommu 60 Gb/s"}},
 		{"relaxed", []float64{200}, func(b *state.Bandwidth) { b.PCI.RelaxedOrdering = &yes }, []string{"bandwidth_low unknown the reason is unknown"}},
 		{"all its PCI link carries", []float64{200}, func(b *state.Bandwidth) {
 			b.Hardware.Identity.Link = &state.PCILink{Speed: 16e9, MaxSpeed: 16e9, Width: 16, MaxWidth: 16}
@@ -74,7 +83,7 @@ func TestEvaluate(t *testing.T) {
 			b.Hardware.Ports[0].Rate, b.Hardware.Identity.Link = 0, &state.PCILink{Speed: 5e9, MaxSpeed: 5e9, Width: 32, MaxWidth: 32}
 		}, []string{"bandwidth_low unknown 80 Gb/s of 117 Gb/s, what its PCI link carries"}},
 		{"far memory", []float64{390, 250}, func(*state.Bandwidth) {}, []string{"numa_asymmetric unknown 250 Gb/s with the slowest NUMA node and 390 Gb/s with the fastest"}},
-		{"far from both", []float64{200, 390}, narrow, []string{"bandwidth_low link 200 Gb/s", "numa_asymmetric link 200 Gb/s"}},
+		{"slow and far", []float64{110, 60}, narrow, []string{"bandwidth_low link 110 Gb/s", "numa_asymmetric unknown 60 Gb/s"}},
 		{"near node 1", []float64{300, 390}, func(b *state.Bandwidth) { b.Hardware.Identity.NUMANode = 1 }, nil},
 		{"emulated", []float64{1, 20}, func(b *state.Bandwidth) { b.Hardware.Driver = "rxe" }, nil},
 		{"unknown rate and link", []float64{1}, func(b *state.Bandwidth) { b.Hardware.Ports[0].Rate, b.Hardware.Identity.Link = 0, nil }, nil},
@@ -86,13 +95,18 @@ func TestEvaluate(t *testing.T) {
 			check(t, bandwidth.Evaluate([]state.Bandwidth{b}), c.want)
 		})
 	}
-	slow, other := device("mlx5_3", 290), device("mlx5_4", 100)
-	for _, b := range []*state.Bandwidth{&slow, &other} {
-		b.Hardware.Ports[0].Rate, b.Hardware.Identity.Link = 0, nil
+	// Siblings have the same model and rate.
+	var all []state.Bandwidth
+	for _, c := range []struct {
+		name, board string
+		rate        float64
+		moves       float64
+	}{{"mlx5_0", "x", 0, 390}, {"mlx5_1", "x", 0, 380}, {"mlx5_2", "x", 0, 390}, {"mlx5_3", "x", 0, 290}, {"mlx5_4", "y", 0, 100}, {"mlx5_5", "x", 200e9, 195}} {
+		b := device(c.name, c.moves)
+		b.Hardware.Ports[0].Rate, b.Hardware.Identity.Link, b.Hardware.Identity.BoardID = c.rate, nil, c.board
+		all = append(all, b)
 	}
-	other.Hardware.Identity.BoardID = "another"
-	check(t, bandwidth.Evaluate([]state.Bandwidth{device("mlx5_0", 390), device("mlx5_1", 380), device("mlx5_2", 390), slow, other}),
-		[]string{"bandwidth_low unknown 290 Gb/s of 390 Gb/s, the median of its siblings"})
+	check(t, bandwidth.Evaluate(all), []string{"bandwidth_low unknown 290 Gb/s of 390 Gb/s, the median of its siblings"})
 }
 
 func check(t *testing.T, got []bandwidth.Finding, want []string) {
@@ -108,52 +122,56 @@ func check(t *testing.T, got []bandwidth.Finding, want []string) {
 	}
 }
 
-// write writes a file of a tree.
-func write(t *testing.T, path string, content []byte) {
-	t.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, content, 0o600)); err != nil {
-		t.Fatal(err)
+type result func(verbs.BandwidthRun) (verbs.BandwidthResult, error)
+
+// fake is a simulated device whose runs have other results, and its provider.
+type fake struct {
+	verbs.Provider
+	verbs.Device
+	result
+}
+
+func (f fake) Open(name string) (_ verbs.Device, err error) {
+	f.Device, err = f.Provider.Open(name)
+	return f, err
+}
+
+func (f fake) Bandwidth(r verbs.BandwidthRun) (verbs.BandwidthResult, error) { return f.result(r) }
+
+// faked gives runs other results.
+func faked(r result) func(*bandwidth.Options) {
+	return func(o *bandwidth.Options) {
+		provider := o.Provider
+		o.Provider = func(tr verbs.Tracer) verbs.Provider { return fake{Provider: provider(tr), result: r} }
 	}
 }
 
-// sysfs is a tree with a function below a bridge that redirects, and nodes 0 and 2.
-func sysfs(t *testing.T) string {
-	t.Helper()
-	root := t.TempDir()
-	write(t, filepath.Join(root, "devices/system/node/has_normal_memory"), []byte("0,2\n"))
-	write(t, filepath.Join(root, "devices/system/node/node0/cpulist"), []byte("0-3,8\n"))
-	write(t, filepath.Join(root, "devices/system/node/node2/cpulist"), []byte("\n"))
-	bridge := filepath.Join(root, "devices/pci0000:17/0000:17:01.0")
-	function, above := make([]byte, 4096), make([]byte, 4096)
-	function[0x34], function[0x40], function[0x41], function[0x60] = 0x40, 0x11, 0x60, 0x10
-	binary.LittleEndian.PutUint16(function[0x68:], 1<<5|5<<12|1<<4)
-	binary.LittleEndian.PutUint32(above[0x100:], 0x0001|0x140<<20)
-	above[0x140], above[0x146] = 0x0d, 0x1d
-	write(t, filepath.Join(bridge, "config"), above)
-	write(t, filepath.Join(bridge, "0000:18:00.0/config"), function)
-	write(t, filepath.Join(bridge, "0000:18:00.0/iommu_group/type"), []byte("DMA-FQ\n"))
-	devices := filepath.Join(root, "bus/pci/devices")
-	if err := errors.Join(os.MkdirAll(devices, 0o755), os.Symlink(filepath.Join(bridge, "0000:18:00.0"), filepath.Join(devices, "0000:18:00.0"))); err != nil {
-		t.Fatal(err)
-	}
-	return root
+// moves is the result of a run at a speed, in bytes per second.
+func moves(r verbs.BandwidthRun, speed float64) (verbs.BandwidthResult, error) {
+	return r.Simulate("sim0", speed, nil)
 }
 
-// run measures a simulated device, and returns what a parent reads.
-func run(t *testing.T, keys string, change func(*bandwidth.Options)) state.Run {
+// options returns those for a simulated device with two NUMA nodes.
+func options(t *testing.T, keys string, change func(*bandwidth.Options), out *bytes.Buffer) bandwidth.Options {
 	t.Helper()
 	p, err := simulated.ParseProfile([]byte("devices: [{name: sim0, like: sim_ib0, " + keys + "}]"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out bytes.Buffer
-	o := bandwidth.Options{Sysfs: sysfs(t), Hardware: *device("sim0").Hardware}
-	o.Options = session.Options{Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) }, Device: "sim0", Out: wire.NewWriter(&out)}
+	o := bandwidth.Options{Nodes: map[int][]int{0: {0, 1}, 2: nil}, Hardware: *device("sim0").Hardware}
+	o.Options = session.Options{Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) }, Device: "sim0", Out: wire.NewWriter(out)}
 	if change != nil {
 		change(&o)
 	}
-	var r state.Run
-	if err := errors.Join(bandwidth.Run(t.Context(), o), wire.Read(&out, &r)); err != nil || len(r.Undestroyed) > 0 {
+	return o
+}
+
+// run measures a simulated device, and returns what a parent reads.
+func run(t *testing.T, keys string, change func(*bandwidth.Options)) (r state.Run) {
+	t.Helper()
+	var out bytes.Buffer
+	err := bandwidth.Run(t.Context(), options(t, keys, change, &out))
+	if err = errors.Join(err, wire.Read(&out, &r)); err != nil || len(r.Undestroyed) > 0 {
 		t.Fatalf("%v, left: %+v", err, r.Undestroyed)
 	}
 	return r
@@ -161,11 +179,7 @@ func run(t *testing.T, keys string, change func(*bandwidth.Options)) state.Run {
 
 func TestRun(t *testing.T) {
 	t.Parallel()
-	yes := true
 	b := run(t, "bandwidth_bytes_per_second: 46e9", nil).Bandwidth
-	if want := (state.PCIPath{MaxPayload: 256, MaxReadRequest: 4096, RelaxedOrdering: &yes, ACSRedirect: &yes, IOMMU: "DMA-FQ"}); !reflect.DeepEqual(b.PCI, want) {
-		t.Errorf("%+v, want %+v", b.PCI, want)
-	}
 	var cells []string
 	for _, c := range b.Cells {
 		cells = append(cells, fmt.Sprintf("%d.%d %s %d %t %d", c.Port, c.Node, c.Operation, c.Size, c.Inline, c.QPs))
@@ -207,7 +221,20 @@ func TestRunWithout(t *testing.T) {
 		{"not supported", "bandwidth_bytes_per_second: 0", nil, "EOPNOTSUPP", false},
 		{"refused", "bandwidth_bytes_per_second: 1e9, faults: [{verb: ibv_create_cq, errno: ENOMEM}]", nil, "||ibv_create_cq on sim0: ENOMEM", false},
 		{"no inline data", "bandwidth_bytes_per_second: 1e9, max_inline_data: 0", nil, "port 2 is down||", true},
-		{"no node", "bandwidth_bytes_per_second: 1e9", func(o *bandwidth.Options) { o.Sysfs = t.TempDir() }, "||devices/system/node names no NUMA node", false},
+		{"no node", "bandwidth_bytes_per_second: 1e9", func(o *bandwidth.Options) { o.Nodes = nil }, "||the kernel names no NUMA node", false},
+		{"no memory of one node", "", faked(func(r verbs.BandwidthRun) (verbs.BandwidthResult, error) {
+			if len(r.CPUs) > 0 {
+				return verbs.BandwidthResult{}, verbs.ErrNUMANode
+			}
+			return moves(r, 1e9)
+		}), "NUMA node 0: the NUMA node is not available; port 2 is down||", true},
+		{"no memory of any node", "", faked(func(verbs.BandwidthRun) (verbs.BandwidthResult, error) {
+			return verbs.BandwidthResult{}, verbs.ErrNUMANode
+		}), "NUMA node 0: the NUMA node is not available||the NUMA node is not available", false},
+		{"no loopback", "", faked(func(verbs.BandwidthRun) (verbs.BandwidthResult, error) {
+			return verbs.BandwidthResult{Status: verbs.WCRetryExc}, nil
+		}), "port 1 does not reach itself: write 1 bytes on port 1: completion with retry_exc_err; port 2 is down||", false},
+		{"no connection", "faults: [{verb: ibv_modify_qp, errno: EINVAL}]", nil, "port 1 does not reach itself: connect QPs: to INIT: ibv_modify_qp on sim0: EINVAL", false},
 		{"in use", "bandwidth_bytes_per_second: 1e9", func(o *bandwidth.Options) {
 			o.Count, o.InUse = counts(8), func(context.Context) *state.Reduced { return busy }
 		}, "|trainer holds queue pairs|", false},
@@ -226,6 +253,64 @@ func TestRunWithout(t *testing.T) {
 				t.Errorf("%q, %d cells, want %q", got, len(r.Bandwidth.Cells), c.want)
 			}
 		})
+	}
+}
+
+// TestRunAgain verifies that the best cell of large messages is measured again if it is below its
+// bound, and that all runs together stay within the bounds of a cell.
+func TestRunAgain(t *testing.T) {
+	t.Parallel()
+	const large = 1 << 20
+	for _, c := range []struct {
+		name   string
+		speeds []float64 // of the runs of a cell of 1 MiB, of 50 GB/s
+		qps    string    // of these runs
+		best   float64
+	}{
+		{"all of it", []float64{46e9}, "1", 46e9},
+		{"enough", []float64{41e9, 44e9, 43e9}, "1 2 4", 44e9},
+		{"too little", []float64{20e9, 25e9, 22e9, 30e9}, "1 2 4 2", 30e9},
+		{"even less", []float64{20e9, 25e9, 22e9, 10e9}, "1 2 4 2", 25e9},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var qps []string
+			var posting time.Duration
+			var posted int64
+			r := run(t, "", faked(func(r verbs.BandwidthRun) (verbs.BandwidthResult, error) {
+				if r.Size != large || r.Read || len(r.CPUs) == 0 {
+					return moves(r, 50e9)
+				}
+				posting, posted, qps = posting+r.Duration, posted+r.Bytes, append(qps, fmt.Sprint(len(r.QPs)))
+				return moves(r, c.speeds[len(qps)-1])
+			}))
+			var best float64
+			for _, cell := range r.Bandwidth.Cells {
+				if cell.Size == large && cell.Operation == "write" && cell.Node == 0 {
+					best = max(best, cell.BytesPerSecond)
+				}
+			}
+			if got := strings.Join(qps, " "); got != c.qps || math.Abs(best/c.best-1) > 0.01 || posting > 50*time.Millisecond || posted > 4<<30 {
+				t.Errorf("runs of %s QPs in %s with %d bytes, at best %g", got, posting, posted, best)
+			}
+		})
+	}
+}
+
+// TestRunEnds verifies that nothing is posted once the context has ended.
+func TestRunEnds(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	runs := 0
+	err := bandwidth.Run(ctx, options(t, "", faked(func(r verbs.BandwidthRun) (verbs.BandwidthResult, error) {
+		if runs++; runs == 3 {
+			cancel()
+			running.Eventually(t, "the run is stopped", func() bool { return r.Stop.Load() != 0 })
+		}
+		return moves(r, 1e9)
+	}), new(bytes.Buffer)))
+	if !errors.Is(err, context.Canceled) || runs != 3 {
+		t.Errorf("%v after %d runs", err, runs)
 	}
 }
 

@@ -42,66 +42,77 @@ func fastest(b *state.Bandwidth, port int) (near, worst, best float64) {
 	return near, worst, best
 }
 
-// Evaluate returns the findings, at most one of each kind for a device.
+// Evaluate returns the findings, at most one of each kind for a device. Siblings are ports of the same
+// model and rate.
 func Evaluate(all []state.Bandwidth) (findings []Finding) {
-	siblings, model := make(map[string][]float64), func(b *state.Bandwidth) string { return cmp.Or(b.Hardware.Identity.BoardID, b.Hardware.Identity.Model) }
+	siblings := make(map[string][]float64)
+	kind := func(b *state.Bandwidth, p state.HardwarePort) string {
+		return fmt.Sprint(cmp.Or(b.Hardware.Identity.BoardID, b.Hardware.Identity.Model, b.Device), p.Rate)
+	}
 	for i := range all {
 		for _, p := range all[i].Hardware.Ports {
-			if near, _, _ := fastest(&all[i], p.Number); near > 0 && model(&all[i]) != "" {
-				siblings[model(&all[i])] = append(siblings[model(&all[i])], near)
+			if near, _, _ := fastest(&all[i], p.Number); near > 0 {
+				siblings[kind(&all[i], p)] = append(siblings[kind(&all[i], p)], near)
 			}
 		}
 	}
 	for i := range all {
-		b, slow, uneven := &all[i], "", ""
-		others := slices.Sorted(slices.Values(siblings[model(b)]))
+		b, slow, uneven, missed, lacked := &all[i], "", "", 0.0, 0.0
 		for _, p := range b.Hardware.Ports {
 			near, worst, best := fastest(b, p.Number)
 			most, by := p.Rate/8, "its rate"
-			if l := usable(b.Hardware.Identity.Link, b.PCI.MaxPayload); l > 0 && (l < most || most == 0) {
+			if _, l := carries(b.Hardware.Identity.Link, b.PCI.MaxPayload); l > 0 && (l < most || most == 0) {
 				most, by = l, "what its PCI link carries"
 			}
+			others := slices.Sorted(slices.Values(siblings[kind(b, p)]))
 			if n := len(others); n > 2 && others[n/2] > most {
 				most, by = others[n/2], "the median of its siblings"
 			}
 			if near > 0 && near < enoughOfLink*most {
 				slow += fmt.Sprintf("port %d moves %s of %s, %s; ", p.Number, gigabits(near), gigabits(most), by)
+				missed = max(missed, most)
 			}
 			if worst < enoughOfNode*best {
 				uneven += fmt.Sprintf("port %d moves %s with the slowest NUMA node and %s with the fastest; ", p.Number, gigabits(worst), gigabits(best))
+				lacked = max(lacked, best)
 			}
 		}
-		reason, why := cause(b)
-		for _, f := range []Finding{{"bandwidth_low", b.Device, reason, slow}, {"numa_asymmetric", b.Device, reason, uneven}} {
-			if f.Detail != "" {
-				f.Detail += why
-				findings = append(findings, f)
-			}
+		if slow != "" {
+			reason, why := cause(b, missed)
+			findings = append(findings, Finding{"bandwidth_low", b.Device, reason, slow + why})
+		}
+		if uneven != "" {
+			reason, why := cause(b, lacked)
+			findings = append(findings, Finding{"numa_asymmetric", b.Device, reason, uneven + why})
 		}
 	}
 	return findings
 }
 
-// usable returns what a link can carry at its best, in bytes per second: without encoding, and of
-// each packet the payload. Zero means unknown.
-func usable(l *state.PCILink, payload int) float64 {
+// carries returns what a link carries as it was trained, and at its best, in bytes per second: without
+// encoding, and of each packet the payload. Zero means unknown.
+func carries(l *state.PCILink, payload int) (trained, best float64) {
 	if l == nil {
-		return 0
+		return 0, 0
 	}
-	const header = 24 // bytes of the transaction and data link layers
-	speed, encoding, data := max(l.Speed, l.MaxSpeed), 128.0/130, float64(cmp.Or(payload, 256))
-	if speed < 8e9 {
-		encoding = 8.0 / 10
-	} else if speed > 32e9 {
-		encoding = 242.0 / 256
+	rate := func(speed float64, width int) float64 {
+		const header = 24 // bytes of the transaction and data link layers
+		encoding, data := 128.0/130, float64(cmp.Or(payload, 256))
+		if speed < 8e9 {
+			encoding = 8.0 / 10
+		} else if speed > 32e9 {
+			encoding = 242.0 / 256
+		}
+		return speed * float64(width) / 8 * encoding * data / (data + header)
 	}
-	return speed * float64(max(l.Width, l.MaxWidth)) / 8 * encoding * data / (data + header)
+	return rate(l.Speed, l.Width), rate(max(l.Speed, l.MaxSpeed), max(l.Width, l.MaxWidth))
 }
 
-// cause returns the first reason that the facts give. Unknown facts give none.
-func cause(b *state.Bandwidth) (reason, why string) {
+// cause returns the first reason that the facts give for what is below a bound, in bytes per second.
+// Unknown facts give none.
+func cause(b *state.Bandwidth, bound float64) (reason, why string) {
 	for _, l := range []*state.PCILink{b.Hardware.Identity.Link, b.Hardware.Identity.Bottleneck} {
-		if l != nil && (l.Speed < l.MaxSpeed || l.Width < l.MaxWidth) {
+		if now, _ := carries(l, b.PCI.MaxPayload); now > 0 && now < enoughOfLink*bound {
 			return "link", fmt.Sprintf("the PCI link of %s has %g of %g GT/s and %d of %d lanes", l.Address, l.Speed/1e9, l.MaxSpeed/1e9, l.Width, l.MaxWidth)
 		}
 	}
@@ -110,12 +121,12 @@ func cause(b *state.Bandwidth) (reason, why string) {
 		return "max_read_request", fmt.Sprintf("MaxReadReq is %d bytes", p.MaxReadRequest)
 	case p.MaxPayload > 0 && p.MaxPayload < 256:
 		return "max_payload", fmt.Sprintf("MaxPayload is %d bytes", p.MaxPayload)
-	case p.ACSRedirect != nil && *p.ACSRedirect:
-		return "acs_redirect", "ACS redirects requests to the root"
 	case strings.HasPrefix(p.IOMMU, "DMA"):
 		return "iommu", "the IOMMU translates addresses: " + p.IOMMU
 	case p.RelaxedOrdering != nil && !*p.RelaxedOrdering:
 		return "relaxed_ordering", "relaxed ordering is off"
+	case p.ACSRedirect != nil && *p.ACSRedirect: // It concerns requests between devices, so all else comes first.
+		return "acs_redirect", "ACS redirects requests to the root"
 	}
 	return "unknown", "the reason is unknown"
 }

@@ -1,15 +1,11 @@
 package hardware
 
 import (
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 
 	"rdma_exporter/internal/state"
 )
@@ -77,8 +73,8 @@ func (d *device) readGPUs(h *state.Hardware) {
 			gpu.ACS = "direct"
 		}
 		for _, dir := range bridges {
-			control, err := d.controlACS(filepath.Join(dir, "config"))
-			if control&0x0c != 0 { // redirects requests or completions
+			acs, err := d.capability(dir, capACS, true)
+			if acs != nil && acs[6]&redirects != 0 {
 				gpu.ACS, gpu.Redirecting = "redirect", append(gpu.Redirecting, filepath.Base(dir))
 			} else if err != nil && gpu.ACS == "direct" {
 				gpu.ACS = ""
@@ -132,46 +128,19 @@ func (d *device) nvidiaMemory(driver string) string {
 		}
 	}
 	var major, minor int
-	_, odd := fmt.Sscanf(d.text(filepath.Join(d.Procfs, "sys/kernel/osrelease")), "%d.%d", &major, &minor)
+	release := d.text(filepath.Join(d.Procfs, "sys/kernel/osrelease"))
+	_, odd := fmt.Sscanf(release, "%d.%d", &major, &minor)
 	version := d.text(filepath.Join(d.Procfs, "driver/nvidia/version"))
 	recent := major > 5 || major == 5 && minor >= 12 // ib_umem_dmabuf_get
 	open := strings.Contains(version, "Open Kernel Module")
 	if recent && open {
 		return "dma-buf"
 	}
+	// Kernels such as 4.18.0-553.el8 have parts of newer ones, and no number says which.
+	old := odd == nil && !recent && !strings.Contains(release, ".el")
 	// Drivers of other adapters, such as efa, may have a way of their own.
-	if err == nil && driver == "mlx5_core" && odd == nil && (!recent || !open && strings.HasPrefix(version, "NVRM")) {
+	if err == nil && driver == "mlx5_core" && (old || !open && strings.HasPrefix(version, "NVRM")) {
 		return "none"
 	}
 	return ""
-}
-
-// controlACS reads as little as possible, since the kernel asks the bridge for each word. Without
-// CAP_SYS_ADMIN the configuration space ends before the first of the capabilities.
-func (d *device) controlACS(config string) (control byte, err error) {
-	if err := d.begin(config); err != nil {
-		return 0, err
-	}
-	defer d.end()
-	f, err := os.OpenFile(config, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = f.Close() }() // nothing was written
-	const first, most, acs = 0x100, 64, 0x0d
-	at, b := int64(first), [8]byte{} // header, capabilities, control
-	for n := 0; at >= first && n < most; n++ {
-		if _, err := f.ReadAt(b[:], at); err != nil {
-			return 0, err
-		}
-		header := binary.LittleEndian.Uint32(b[:])
-		if header&0xffff == acs {
-			return b[6], nil
-		}
-		at = int64(header >> 20)
-	}
-	if at != 0 {
-		return 0, errors.New("not a list of capabilities")
-	}
-	return 0, nil
 }

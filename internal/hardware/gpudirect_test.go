@@ -78,6 +78,8 @@ func TestGPUDirect(t *testing.T) {
 		{"an old module", "REMOVE\nsys/module/nv_peer_mem/", fmt.Sprintf(without, "nv_peer_mem")},
 		{"dma-buf", "REMOVE\n", fmt.Sprintf(without, "dma-buf")},
 		{"an old kernel", "REMOVE\n" + release + "5.11.22", fmt.Sprintf(without, "none")},
+		{"a kernel with backports", "REMOVE\n" + release + "4.18.0-553.el8_10.x86_64", fmt.Sprintf(without, "")},
+		{"a closed driver on one", "REMOVE\n" + release + "4.18.0-553.el8_10.x86_64\n" + version + "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05", fmt.Sprintf(without, "none")},
 		{"a closed driver", "REMOVE\n" + version + "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05", fmt.Sprintf(without, "none")},
 		{"an odd kernel", "REMOVE\n" + release + "x", fmt.Sprintf(without, "")},
 		{"an odd driver", "REMOVE\n" + version + "x", fmt.Sprintf(without, "")},

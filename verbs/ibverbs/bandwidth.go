@@ -56,7 +56,7 @@ func (d *device) Bandwidth(r verbs.BandwidthRun) (found verbs.BandwidthResult, e
 		})
 	})
 	if err != nil && len(r.CPUs) > 0 {
-		return found, fmt.Errorf("bind a thread to CPUs %v: %w", r.CPUs, err)
+		return found, fmt.Errorf("bind a thread to CPUs %v: %w: %w", r.CPUs, verbs.ErrNUMANode, err)
 	}
 	if err = nil; b.err != 0 {
 		err = d.failed(b.verb, syscall.Errno(b.err))

@@ -6,7 +6,6 @@ package ibverbs
 import "C"
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"unsafe"
@@ -73,7 +72,8 @@ func (p *pd) RegMR(size int, access verbs.Access, node ...int) (verbs.MR, error)
 		nodes.Set(node[0])
 		if _, _, errno := unix.Syscall6(unix.SYS_MBIND, uintptr(unsafe.Pointer(&mapping[0])), uintptr(size), unix.MPOL_BIND,
 			uintptr(unsafe.Pointer(&nodes)), unsafe.Sizeof(nodes)*8+1, 0); errno != 0 {
-			err = errors.Join(errno, unix.Munmap(mapping))
+			_ = unix.Munmap(mapping) // the error that matters is why it is of no use
+			return nil, fmt.Errorf("bind memory to NUMA node %d: %w: %w", node[0], verbs.ErrNUMANode, errno)
 		}
 	}
 	if err != nil {

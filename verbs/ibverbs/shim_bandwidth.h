@@ -29,7 +29,7 @@ struct shim_pump {
 
 static inline int shim_may_post(const struct shim_pump *p)
 {
-	return !__atomic_load_n(p->stop, __ATOMIC_ACQUIRE) && p->posted * p->b->size < p->b->bytes;
+	return !__atomic_load_n(p->stop, __ATOMIC_ACQUIRE) && (p->posted + p->b->batch) * p->b->size <= p->b->bytes;
 }
 
 /* Posts a list on each queue pair that has room. */

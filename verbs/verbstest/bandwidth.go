@@ -2,16 +2,18 @@ package verbstest
 
 import (
 	"bytes"
+	"errors"
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"rdma_exporter/verbs"
 )
 
 // bandwidth tests what moves data from a QP to its peer.
 func (s *suite) bandwidth(t *testing.T) {
-	const size, n = 4096, 64
+	const size, n, far = 4096, 64, 1023 // far is a CPU and a node that no host has
 	test := func(name string, f func(t *testing.T, d *device, q *qp, m *mr, r verbs.BandwidthRun)) {
 		s.run(t, name, func(t *testing.T, d *device) {
 			s.requireType(t, verbs.RC)
@@ -57,6 +59,15 @@ func (s *suite) bandwidth(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
+	test("stopped in between", func(t *testing.T, d *device, _ *qp, _ *mr, r verbs.BandwidthRun) {
+		const most = time.Minute
+		r.Duration, r.Bytes = most, 1<<50
+		stop := time.AfterFunc(100*time.Millisecond, func() { r.Stop.Store(1) })
+		defer stop.Stop()
+		if got := must(d.raw.Bandwidth(r))(t, "Bandwidth"); !s.cfg.Simulated && got.Elapsed >= most || got.Status != verbs.WCSuccess {
+			t.Errorf("%+v", got)
+		}
+	})
 	test("invalid", func(t *testing.T, d *device, q *qp, _ *mr, r verbs.BandwidthRun) {
 		for _, change := range []func(*verbs.BandwidthRun){
 			func(r *verbs.BandwidthRun) { r.QPs = nil },
@@ -76,6 +87,14 @@ func (s *suite) bandwidth(t *testing.T) {
 		if got, err := d.raw.Bandwidth(r); !s.cfg.Simulated && (err != nil || got.Status == verbs.WCSuccess) {
 			t.Errorf("with a wrong key: %+v, %v", got, err)
 		}
+		r.CPUs = []int{far}
+		if _, err := d.raw.Bandwidth(r); !s.cfg.Simulated && !errors.Is(err, verbs.ErrNUMANode) {
+			t.Errorf("on a CPU that does not exist: %v", err)
+		}
+		if _, err := d.mustPD().raw.RegMR(size, access, far); !s.cfg.Simulated && !errors.Is(err, verbs.ErrNUMANode) {
+			t.Errorf("on a node that does not exist: %v", err)
+		}
+		r.CPUs = nil
 		q.mustClose()
 		if _, err := d.raw.Bandwidth(r); !s.cfg.Simulated {
 			wantClosed(t, "Bandwidth", err)

@@ -8,7 +8,7 @@ import (
 
 // Config is the configuration space of a bridge whose ACS has a control word.
 func Config(control byte) string {
-	space := []byte(strings.Repeat("\x00", 0x150))
+	space := []byte(strings.Repeat("\x00", 0x160))
 	copy(space[0x100:], "\x01\x00\x82\x14")         // AER, and the next is at 0x148
 	copy(space[0x148:], "\x0d\x00\x01\x00\x5f\x00") // ACS, the last
 	space[0x14e] = control
