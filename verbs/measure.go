@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -58,12 +59,19 @@ type QPChange struct {
 	Mask QPAttrMask
 }
 
-// Validate returns an error that says which of Samples, Warmup and Deadline no
-// measurement can have, and the range that can be used, or nil. The
-// first wrong one is reported. The device checks the objects and work requests.
-// Any Budget will do: one that is used up before it begins takes no samples.
+// Validate returns an error that says which object or number no measurement can have, and the
+// range that can be used. The first wrong one is reported. The device checks that objects are its
+// own, and work requests. Any Budget will do: one that is used up before it begins takes no samples.
 func (m Measurement) Validate() error {
 	switch left := MaxSamples - m.Samples; {
+	case m.Init == nil && m.Sender == nil:
+		return errors.New("there is no sender")
+	case m.Init != nil && (m.Sender != nil || m.Receiver == nil || m.Other != nil):
+		return errors.New("receives are flushed on a receiver alone")
+	case m.CQ == nil || m.CQ == m.Other:
+		return errors.New("a CQ is missing, or one CQ has both completions of a sample")
+	case m.Channel != nil && m.Channel == m.Bystander:
+		return errors.New("the completion channel is its own bystander")
 	case m.Samples < 1 || m.Samples > MaxSamples:
 		return fmt.Errorf("%d samples: use a number from 1 to %d", m.Samples, MaxSamples)
 	case m.Warmup < 0 || m.Warmup > left:

@@ -35,7 +35,9 @@ func TestMeasurementValidate(t *testing.T) {
 		{"all", -1, 0, 0, "0 samples: use a number from 1 to 16384"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			err := verbs.Measurement{Warmup: tt.warmup, Samples: tt.samples, Deadline: tt.deadline}.Validate()
+			err := verbs.Measurement{
+				Sender: struct{ verbs.QP }{}, CQ: struct{ verbs.CQ }{}, Warmup: tt.warmup, Samples: tt.samples, Deadline: tt.deadline,
+			}.Validate()
 			switch {
 			case tt.want == "" && err != nil:
 				t.Errorf("refused: %v", err)

@@ -22,18 +22,10 @@ type channel struct {
 
 // CreateCompChannel implements verbs.Device (ibv_create_comp_channel).
 func (d *device) CreateCompChannel() (verbs.CompChannel, error) {
-	if err := d.use(); err != nil {
-		return nil, err
-	}
 	c := &channel{object: object{kind: "completion channel", dev: d}}
-	err := d.trace(verbs.CreateCompChannel, func(ns *C.int64_t) C.int {
+	return create[verbs.CompChannel](&d.object, verbs.CreateCompChannel, c, func(ns *C.int64_t) C.int {
 		return C.shim_create_comp_channel(d.ctx, &c.ptr, ns)
 	})
-	if err != nil {
-		return nil, err
-	}
-	d.live++
-	return c, nil
 }
 
 // GetEvent implements verbs.CompChannel (ibv_get_cq_event).
@@ -96,7 +88,7 @@ func (d *device) unknownCQ() error {
 
 // Close implements verbs.CompChannel (ibv_destroy_comp_channel).
 func (c *channel) Close() error {
-	return c.destroy(verbs.DestroyCompChannel, func(ns *C.int64_t) C.int {
+	return c.destroy(verbs.DestroyCompChannel, nil, func(ns *C.int64_t) C.int {
 		return C.shim_destroy_comp_channel(c.ptr, ns)
 	})
 }
@@ -113,16 +105,11 @@ type cq struct {
 
 // CreateCQ implements verbs.Device (ibv_create_cq, ibv_create_cq_ex).
 func (d *device) CreateCQ(attr verbs.CQInitAttr) (verbs.CQ, error) {
-	q := &cq{object: object{kind: "CQ", dev: d}, fields: attr.Fields}
-	verb, _ := q.fields.CQVerbs()
+	verb, _ := attr.Fields.CQVerbs()
 	used := []*object{&d.object}
-	if attr.Channel != nil {
-		c, ok := attr.Channel.(*channel)
-		if !ok || c == nil || c.dev != d {
-			return nil, d.invalid(verb, "the completion channel is not of this device")
-		}
-		q.channel = c
-		used = append(used, &c.object)
+	channel, ok := own[*channel](d, attr.Channel, &used)
+	if !ok {
+		return nil, d.invalid(verb, "the completion channel is not of this device")
 	}
 	if err := useAll(used...); err != nil {
 		return nil, err
@@ -130,23 +117,22 @@ func (d *device) CreateCQ(attr verbs.CQInitAttr) (verbs.CQ, error) {
 	if attr.Entries < math.MinInt32 || attr.Entries > math.MaxInt32 || attr.Vector < math.MinInt32 || attr.Vector > math.MaxInt32 {
 		return nil, d.invalid(verb, "%d entries or vector %d do not fit an int", attr.Entries, attr.Vector)
 	}
+	q := &cq{object: object{kind: "CQ", dev: d}, channel: channel, fields: attr.Fields}
 	var ch *C.struct_ibv_comp_channel
-	if q.channel != nil {
-		ch = q.channel.ptr
+	if channel != nil {
+		ch = channel.ptr
 	}
-	err := d.trace(verb, func(ns *C.int64_t) C.int {
+	made, err := create[verbs.CQ](&d.object, verb, q, func(ns *C.int64_t) C.int {
 		if q.fields != 0 {
 			return C.shim_create_cq_ex(d.ctx, C.int(attr.Entries), C.uintptr_t(attr.Context), ch, C.int(attr.Vector), C.uint64_t(q.fields), &q.ptr, ns)
 		}
 		return C.shim_create_cq(d.ctx, C.int(attr.Entries), C.uintptr_t(attr.Context), ch, C.int(attr.Vector), &q.ptr, ns)
 	})
-	if err != nil {
-		return nil, err
+	if err == nil {
+		q.entries = int(q.ptr.cqe)
+		d.cqs[q.ptr] = q
 	}
-	q.entries = int(q.ptr.cqe)
-	d.live++
-	d.cqs[q.ptr] = q
-	return q, nil
+	return made, err
 }
 
 // Entries implements verbs.CQ.
@@ -200,13 +186,8 @@ func (q *cq) Poll(n int) ([]verbs.WC, error) {
 	for i := range wcs {
 		w := &wcs[i]
 		out = append(out, verbs.WC{
-			ID:      uint64(w.wr_id),
-			Status:  verbs.WCStatus(w.status),
-			ByteLen: uint32(w.byte_len),
-			QPNum:   uint32(w.qp_num),
-			SrcQP:   uint32(w.src_qp),
-
-			Timestamp: uint64(timestamps[i]),
+			ID: uint64(w.wr_id), Status: verbs.WCStatus(w.status), ByteLen: uint32(w.byte_len),
+			QPNum: uint32(w.qp_num), SrcQP: uint32(w.src_qp), Timestamp: uint64(timestamps[i]),
 		})
 	}
 	return out, nil
@@ -214,10 +195,7 @@ func (q *cq) Poll(n int) ([]verbs.WC, error) {
 
 // ReqNotify implements verbs.CQ (ibv_req_notify_cq).
 func (q *cq) ReqNotify(solicitedOnly bool) error {
-	if err := q.use(); err != nil {
-		return err
-	}
-	return q.dev.trace(verbs.ReqNotifyCQ, func(ns *C.int64_t) C.int {
+	return q.call(verbs.ReqNotifyCQ, func(ns *C.int64_t) C.int {
 		return C.shim_req_notify_cq(q.ptr, cBool(solicitedOnly), ns)
 	})
 }
@@ -242,22 +220,16 @@ func (q *cq) AckEvents(n int) error {
 
 // Close implements verbs.CQ (ibv_destroy_cq).
 func (q *cq) Close() error {
-	if q.closed {
-		return nil
-	}
-	if q.unacked > 0 {
+	if !q.closed && q.unacked > 0 {
 		return &verbs.Error{
 			Verb: verbs.DestroyCQ, Device: q.dev.name, Errno: syscall.EBUSY,
 			Detail: fmt.Errorf("%d %w", q.unacked, verbs.ErrUnacknowledged),
 		}
 	}
-	err := q.destroy(verbs.DestroyCQ, func(ns *C.int64_t) C.int {
+	forget := func() { delete(q.dev.cqs, q.ptr) } // the address may be given to the next CQ
+	return q.destroy(verbs.DestroyCQ, forget, func(ns *C.int64_t) C.int {
 		return C.shim_destroy_cq(q.ptr, ns)
 	})
-	if err == nil {
-		delete(q.dev.cqs, q.ptr) // the address may be given to the next CQ
-	}
-	return err
 }
 
 func cBool(b bool) C.int {

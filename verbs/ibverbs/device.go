@@ -58,20 +58,11 @@ func (d *device) Transport() verbs.Transport {
 	if d.use() != nil {
 		return verbs.TransportUnknown
 	}
-	switch d.ctx.device.transport_type {
-	case C.IBV_TRANSPORT_IB:
-		return verbs.TransportIB
-	case C.IBV_TRANSPORT_IWARP:
-		return verbs.TransportIWARP
-	case C.IBV_TRANSPORT_USNIC:
-		return verbs.TransportUSNIC
-	case C.IBV_TRANSPORT_USNIC_UDP:
-		return verbs.TransportUSNICUDP
-	case C.IBV_TRANSPORT_UNSPECIFIED:
-		return verbs.TransportUnspecified
-	default:
-		return verbs.TransportUnknown
-	}
+	return map[int32]verbs.Transport{
+		C.IBV_TRANSPORT_IB: verbs.TransportIB, C.IBV_TRANSPORT_IWARP: verbs.TransportIWARP,
+		C.IBV_TRANSPORT_USNIC: verbs.TransportUSNIC, C.IBV_TRANSPORT_USNIC_UDP: verbs.TransportUSNICUDP,
+		C.IBV_TRANSPORT_UNSPECIFIED: verbs.TransportUnspecified,
+	}[d.ctx.device.transport_type] // The zero value is the unknown one.
 }
 
 // CompletionVectors implements verbs.Device (num_comp_vectors).
@@ -93,11 +84,8 @@ func (d *device) QPTypes() []verbs.QPType {
 
 // Query implements verbs.Device (ibv_query_device).
 func (d *device) Query() (verbs.DeviceAttr, error) {
-	if err := d.use(); err != nil {
-		return verbs.DeviceAttr{}, err
-	}
 	var a C.struct_ibv_device_attr
-	err := d.trace(verbs.QueryDevice, func(ns *C.int64_t) C.int {
+	err := d.call(verbs.QueryDevice, func(ns *C.int64_t) C.int {
 		return C.shim_query_device(d.ctx, &a, ns)
 	})
 	if err != nil {
@@ -135,11 +123,8 @@ func (d *device) Query() (verbs.DeviceAttr, error) {
 
 // QueryExtended implements verbs.Device (ibv_query_device_ex).
 func (d *device) QueryExtended() (verbs.ExtendedAttr, error) {
-	if err := d.use(); err != nil {
-		return verbs.ExtendedAttr{}, err
-	}
 	var a C.struct_ibv_device_attr_ex
-	err := d.trace(verbs.QueryDeviceEx, func(ns *C.int64_t) C.int {
+	err := d.call(verbs.QueryDeviceEx, func(ns *C.int64_t) C.int {
 		return C.shim_query_device_ex(d.ctx, &a, ns)
 	})
 	if err != nil {

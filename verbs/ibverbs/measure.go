@@ -6,6 +6,7 @@ package ibverbs
 import "C"
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"runtime"
@@ -31,24 +32,12 @@ var _ = map[bool]struct{}{
 
 // measured returns the verb that shim_measure.h numbers so; not ok for none.
 func measured(number uint64) (v verbs.Verb, ok bool) {
-	switch number {
-	case C.SHIM_POST_RECV:
-		return verbs.PostRecv, true
-	case C.SHIM_REQ_NOTIFY_CQ:
-		return verbs.ReqNotifyCQ, true
-	case C.SHIM_POST_SEND:
-		return verbs.PostSend, true
-	case C.SHIM_GET_CQ_EVENT:
-		return verbs.GetCQEvent, true
-	case C.SHIM_ACK_CQ_EVENTS:
-		return verbs.AckCQEvents, true
-	case C.SHIM_POLL_CQ:
-		return verbs.PollCQ, true
-	case C.SHIM_MODIFY_QP:
-		return verbs.ModifyQP, true
-	default:
-		return "", false
-	}
+	v, ok = map[uint64]verbs.Verb{
+		C.SHIM_POST_RECV: verbs.PostRecv, C.SHIM_REQ_NOTIFY_CQ: verbs.ReqNotifyCQ, C.SHIM_POST_SEND: verbs.PostSend,
+		C.SHIM_GET_CQ_EVENT: verbs.GetCQEvent, C.SHIM_ACK_CQ_EVENTS: verbs.AckCQEvents, C.SHIM_POLL_CQ: verbs.PollCQ,
+		C.SHIM_MODIFY_QP: verbs.ModifyQP,
+	}[number]
+	return v, ok
 }
 
 // longest bounds the times of a measurement, so that their sums do not overflow.
@@ -58,7 +47,7 @@ const longest = 365 * 24 * time.Hour
 // thread of its own. A measurement that cannot be taken is reported as the failure of
 // ibv_post_send.
 func (d *device) Measure(m verbs.Measurement) (verbs.Samples, error) {
-	t, used, err := d.measurement(m)
+	c, used, err := d.measurement(m)
 	if err != nil {
 		return verbs.Samples{}, err
 	}
@@ -67,13 +56,12 @@ func (d *device) Measure(m verbs.Measurement) (verbs.Samples, error) {
 	}
 	known := slices.Collect(maps.Keys(d.cqs)) // that an event may name
 
-	c := t.c
 	sendSGEs, nsend := sgeList(m.Send.SGEs)
 	recvSGEs, nrecv := sgeList(m.Recv.SGEs)
 	c.send_nsge, c.recv_nsge = nsend, nrecv
 	latency := make([]time.Duration, m.Samples)
 	var arm []time.Duration
-	if t.channel != nil {
+	if m.Channel != nil {
 		arm = make([]time.Duration, m.Samples)
 	}
 	var s C.struct_shim_samples
@@ -93,7 +81,7 @@ func (d *device) Measure(m verbs.Measurement) (verbs.Samples, error) {
 		Missing:     int(s.missing),
 		Stopped:     verbs.Stop(s.stop),
 	}
-	if t.channel != nil {
+	if m.Channel != nil {
 		found.Arm = arm[:s.taken]
 	}
 	if s.unsuccessful != 0 {
@@ -145,96 +133,65 @@ func (d *device) failed(number C.int, errno syscall.Errno) error {
 	return &verbs.Error{Verb: v, Device: d.name, Errno: errno}
 }
 
-// target is what a measurement works on.
-type target struct {
-	cq, other          *cq      // other may be nil
-	channel, bystander *channel // either may be nil
-	// c lacks the scatter/gather elements.
-	c C.struct_shim_measurement
-}
-
-// measurement checks what to measure, and returns it with all its objects.
-func (d *device) measurement(m verbs.Measurement) (t target, used []*object, err error) {
+// measurement checks what to measure, and returns it for C, without the scatter/gather elements,
+// with all its objects.
+func (d *device) measurement(m verbs.Measurement) (c C.struct_shim_measurement, used []*object, err error) {
 	used = []*object{&d.object}
-	refuse := func(format string, args ...any) (target, []*object, error) {
-		return target{}, nil, d.invalid(verbs.PostSend, "cannot measure: "+format, args...)
-	}
-	sender, ok := m.Sender.(*qp)
+	var mine [6]bool
+	var sender, receiver *qp
+	var of, other *cq
+	var ch, bystander *channel
+	sender, mine[0] = own[*qp](d, m.Sender, &used)
+	receiver, mine[1] = own[*qp](d, m.Receiver, &used)
+	of, mine[2] = own[*cq](d, m.CQ, &used)
+	other, mine[3] = own[*cq](d, m.Other, &used)
+	ch, mine[4] = own[*channel](d, m.Channel, &used)
+	bystander, mine[5] = own[*channel](d, m.Bystander, &used)
+	err = m.Validate()
 	switch {
-	case m.Init != nil:
-		if m.Sender != nil || m.Receiver == nil || m.Other != nil {
-			return refuse("receives are flushed on a receiver alone")
-		}
-	case !ok || sender == nil || sender.dev != d:
-		return refuse("there is no sender, or it is not of this device")
-	default:
-		used = append(used, &sender.object)
-		t.c.sender = sender.ptr
+	case slices.Contains(mine[:], false):
+		err = errors.New("an object is not of this device")
+	case err == nil && ch != nil && ch != of.channel:
+		err = errors.New("the completion channel is not that of the CQ")
 	}
-	if m.Receiver != nil {
-		receiver, ok := m.Receiver.(*qp)
-		if !ok || receiver == nil || receiver.dev != d {
-			return refuse("the receiver is not of this device")
-		}
-		used = append(used, &receiver.object)
-		t.c.receiver = receiver.ptr
-		if m.Init != nil {
-			if t.c.init, err = receiver.convertAttr(m.Init.Attr, m.Init.Mask); err != nil {
-				return target{}, nil, err
-			}
-			t.c.flush_recvs, t.c.init_mask = 1, C.int(m.Init.Mask)
-		}
+	if err != nil {
+		return c, nil, d.invalid(verbs.PostSend, "cannot measure: %w", err)
 	}
-	if t.cq, ok = m.CQ.(*cq); !ok || t.cq == nil || t.cq.dev != d {
-		return refuse("there is no CQ, or it is not of this device")
-	}
-	used = append(used, &t.cq.object)
-	t.c.cq = t.cq.ptr
-	if m.Other != nil {
-		if t.other, ok = m.Other.(*cq); !ok || t.other == nil || t.other.dev != d {
-			return refuse("the other CQ is not of this device")
-		}
-		if t.other == t.cq {
-			return refuse("the completions of one sample cannot be told apart on one CQ")
-		}
-		used = append(used, &t.other.object)
-		t.c.other = t.other.ptr
-	}
-	if m.Channel != nil {
-		if t.channel, ok = m.Channel.(*channel); !ok || t.channel == nil || t.channel != t.cq.channel {
-			return refuse("the completion channel is not that of the CQ")
-		}
-		used = append(used, &t.channel.object)
-		t.c.channel = t.channel.ptr
-	}
-	if m.Bystander != nil {
-		if t.bystander, ok = m.Bystander.(*channel); !ok || t.bystander == nil || t.bystander.dev != d {
-			return refuse("the bystander is not of this device")
-		}
-		if t.bystander == t.channel {
-			return refuse("the bystander is the completion channel itself")
-		}
-		used = append(used, &t.bystander.object)
-		t.c.bystander = t.bystander.ptr
-	}
-	if err := m.Validate(); err != nil {
-		return refuse("%w", err)
-	}
+	c.cq = of.ptr
 	if sender != nil {
+		c.sender = sender.ptr
 		send, address, err := sender.convertSend(m.Send)
 		if err != nil {
-			return target{}, nil, err
+			return c, nil, err
 		}
 		if address != nil {
 			used = append(used, &address.object)
 		}
-		t.c.send = send
+		c.send = send
 	}
-	t.c.solicited_only = cBool(m.SolicitedOnly)
-	t.c.status = C.int(m.Status)
-	t.c.warmup, t.c.samples, t.c.max_missed = C.int(m.Warmup), C.int(m.Samples), verbs.MaxMissed
-	t.c.deadline, t.c.budget = C.int64_t(min(m.Deadline, longest)), C.int64_t(min(max(m.Budget, 0), longest))
-	return t, used, nil
+	if receiver != nil {
+		c.receiver = receiver.ptr
+	}
+	if m.Init != nil {
+		if c.init, err = receiver.convertAttr(m.Init.Attr, m.Init.Mask); err != nil {
+			return c, nil, err
+		}
+		c.flush_recvs, c.init_mask = 1, C.int(m.Init.Mask)
+	}
+	if other != nil {
+		c.other = other.ptr
+	}
+	if ch != nil {
+		c.channel = ch.ptr
+	}
+	if bystander != nil {
+		c.bystander = bystander.ptr
+	}
+	c.solicited_only = cBool(m.SolicitedOnly)
+	c.status = C.int(m.Status)
+	c.warmup, c.samples, c.max_missed = C.int(m.Warmup), C.int(m.Samples), verbs.MaxMissed
+	c.deadline, c.budget = C.int64_t(min(m.Deadline, longest)), C.int64_t(min(max(m.Budget, 0), longest))
+	return c, used, nil
 }
 
 // watched calls f, and names the verb in which f still is a second after the

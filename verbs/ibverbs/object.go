@@ -19,6 +19,8 @@ type object struct {
 	closed bool
 }
 
+func (o *object) base() *object { return o }
+
 // use returns an error if the object is closed.
 func (o *object) use() error {
 	if o.closed {
@@ -37,18 +39,55 @@ func useAll(objects ...*object) error {
 	return nil
 }
 
-// destroy closes the object with a verb. If the verb is refused, the object
-// stays open.
-func (o *object) destroy(v verbs.Verb, call func(ns *C.int64_t) C.int) error {
+// call calls a verb, unless the object is closed.
+func (o *object) call(v verbs.Verb, f func(ns *C.int64_t) C.int) error {
+	if err := o.use(); err != nil {
+		return err
+	}
+	return o.dev.trace(v, f)
+}
+
+// create calls a verb that creates an object by way of another one, and returns what was made.
+func create[T any](by *object, v verbs.Verb, made T, f func(ns *C.int64_t) C.int) (result T, err error) {
+	if err := by.call(v, f); err != nil {
+		return result, err
+	}
+	by.dev.live++
+	return made, nil
+}
+
+// destroy closes the object with a verb, and then calls gone, which may be nil. If the verb is
+// refused, the object stays open.
+func (o *object) destroy(v verbs.Verb, gone func(), f func(ns *C.int64_t) C.int) error {
 	if o.closed {
 		return nil
 	}
-	if err := o.dev.trace(v, call); err != nil {
+	if err := o.dev.trace(v, f); err != nil {
 		return err
 	}
 	o.closed = true
 	o.dev.live--
+	if gone != nil {
+		gone()
+	}
 	return nil
+}
+
+// own returns an object as its type, and adds it to those used. It reports whether the object
+// is nil or one of the device.
+func own[T interface {
+	comparable
+	base() *object
+}](d *device, o any, used *[]*object) (result T, ok bool) {
+	if o == nil {
+		return result, true
+	}
+	var none T
+	if result, ok = o.(T); !ok || result == none || result.base().dev != d {
+		return none, false
+	}
+	*used = append(*used, result.base())
+	return result, true
 }
 
 // invalid returns the error for an argument that must not reach C.

@@ -23,23 +23,15 @@ type pd struct {
 
 // AllocPD implements verbs.Device (ibv_alloc_pd).
 func (d *device) AllocPD() (verbs.PD, error) {
-	if err := d.use(); err != nil {
-		return nil, err
-	}
 	p := &pd{object: object{kind: "protection domain", dev: d}}
-	err := d.trace(verbs.AllocPD, func(ns *C.int64_t) C.int {
+	return create[verbs.PD](&d.object, verbs.AllocPD, p, func(ns *C.int64_t) C.int {
 		return C.shim_alloc_pd(d.ctx, &p.ptr, ns)
 	})
-	if err != nil {
-		return nil, err
-	}
-	d.live++
-	return p, nil
 }
 
 // Close implements verbs.PD (ibv_dealloc_pd).
 func (p *pd) Close() error {
-	return p.destroy(verbs.DeallocPD, func(ns *C.int64_t) C.int {
+	return p.destroy(verbs.DeallocPD, nil, func(ns *C.int64_t) C.int {
 		return C.shim_dealloc_pd(p.ptr, ns)
 	})
 }
@@ -118,7 +110,7 @@ func (m *mr) Close() error {
 	if m.closed {
 		return nil
 	}
-	err := m.destroy(verbs.DeregMR, func(ns *C.int64_t) C.int {
+	err := m.destroy(verbs.DeregMR, nil, func(ns *C.int64_t) C.int {
 		return C.shim_dereg_mr(m.ptr, ns)
 	})
 	if err != nil {
@@ -148,14 +140,9 @@ func (p *pd) CreateAH(attr verbs.AHAttr) (verbs.AH, error) {
 		return nil, err
 	}
 	a := &ah{object: object{kind: "address handle", dev: p.dev}, pd: p}
-	err := p.dev.trace(verbs.CreateAH, func(ns *C.int64_t) C.int {
+	return create[verbs.AH](&p.object, verbs.CreateAH, a, func(ns *C.int64_t) C.int {
 		return C.shim_create_ah(p.ptr, &c, &a.ptr, ns)
 	})
-	if err != nil {
-		return nil, err
-	}
-	p.dev.live++
-	return a, nil
 }
 
 // setAHAttr fills a struct ibv_ah_attr.
@@ -177,7 +164,7 @@ func (d *device) setAHAttr(c *C.struct_ibv_ah_attr, v verbs.Verb, attr verbs.AHA
 
 // Close implements verbs.AH (ibv_destroy_ah).
 func (a *ah) Close() error {
-	return a.destroy(verbs.DestroyAH, func(ns *C.int64_t) C.int {
+	return a.destroy(verbs.DestroyAH, nil, func(ns *C.int64_t) C.int {
 		return C.shim_destroy_ah(a.ptr, ns)
 	})
 }

@@ -30,39 +30,25 @@ type qp struct {
 
 // CreateQP implements verbs.PD (ibv_create_qp; of SRD, efadv_create_qp_ex).
 func (p *pd) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
-	send, ok1 := attr.SendCQ.(*cq)
-	recv, ok2 := attr.RecvCQ.(*cq)
-	if !ok1 || !ok2 || send == nil || recv == nil || send.dev != p.dev || recv.dev != p.dev {
-		return nil, p.dev.invalid(verbs.CreateQP, "a QP needs a send CQ and a receive CQ of the same device")
+	used := []*object{&p.object}
+	send, ok1 := own[*cq](p.dev, attr.SendCQ, &used)
+	recv, ok2 := own[*cq](p.dev, attr.RecvCQ, &used)
+	shared, ok3 := own[*srq](p.dev, attr.SRQ, &used)
+	if !ok1 || !ok2 || !ok3 || send == nil || recv == nil {
+		return nil, p.dev.invalid(verbs.CreateQP, "a QP needs a send CQ and a receive CQ, and all objects must be of one device")
 	}
-	var typ C.int
+	typ, ok := map[verbs.QPType]C.int{
+		verbs.RC: C.IBV_QPT_RC, verbs.UC: C.IBV_QPT_UC, verbs.UD: C.IBV_QPT_UD, verbs.RawPacket: C.IBV_QPT_RAW_PACKET,
+	}[attr.Type]
 	var srd C.shim_efa_create_qp
-	switch attr.Type {
-	case verbs.RC:
-		typ = C.IBV_QPT_RC
-	case verbs.UC:
-		typ = C.IBV_QPT_UC
-	case verbs.UD:
-		typ = C.IBV_QPT_UD
-	case verbs.RawPacket:
-		typ = C.IBV_QPT_RAW_PACKET
-	case verbs.SRD:
+	switch {
+	case attr.Type == verbs.SRD:
 		var why error
 		if srd, why = srdOf(p.dev.library); why != nil {
 			return nil, &verbs.Error{Verb: verbs.CreateQP, Device: p.dev.name, Errno: syscall.EOPNOTSUPP, Detail: why}
 		}
-	default:
+	case !ok:
 		return nil, p.dev.invalid(verbs.CreateQP, "%s is not a type of QP", attr.Type)
-	}
-	used := []*object{&p.object, &send.object, &recv.object}
-	q := &qp{object: object{kind: "QP", dev: p.dev}, pd: p, sendCQ: send, recvCQ: recv, typ: attr.Type}
-	if attr.SRQ != nil {
-		s, ok := attr.SRQ.(*srq)
-		if !ok || s == nil || s.dev != p.dev {
-			return nil, p.dev.invalid(verbs.CreateQP, "the SRQ is not of this device")
-		}
-		q.srq = s
-		used = append(used, &s.object)
 	}
 	if err := useAll(used...); err != nil {
 		return nil, err
@@ -77,23 +63,22 @@ func (p *pd) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 			max_inline_data: C.uint32_t(attr.Cap.MaxInlineData),
 		},
 	}
-	if q.srq != nil {
-		init.srq = q.srq.ptr
+	if shared != nil {
+		init.srq = shared.ptr
 	}
 	// C writes to ptr, so it must not be part of a Go value that holds Go pointers.
 	var ptr *C.struct_ibv_qp
-	err := p.dev.trace(verbs.CreateQP, func(ns *C.int64_t) C.int {
+	q := &qp{object: object{kind: "QP", dev: p.dev}, pd: p, sendCQ: send, recvCQ: recv, srq: shared, typ: attr.Type}
+	made, err := create[verbs.QP](&p.object, verbs.CreateQP, q, func(ns *C.int64_t) C.int {
 		if srd != nil {
 			return C.shim_create_srd(srd, p.ptr, &init, &ptr, ns)
 		}
 		return C.shim_create_qp(p.ptr, &init, &ptr, ns)
 	})
-	if err != nil {
-		return nil, err
+	if err == nil {
+		q.ptr, q.number, q.created = ptr, uint32(ptr.qp_num), qpCap(init.cap)
 	}
-	q.ptr, q.number, q.created = ptr, uint32(ptr.qp_num), qpCap(init.cap)
-	p.dev.live++
-	return q, nil
+	return made, err
 }
 
 // isEFA reports whether a library of this file is that of efa: libefa-rdmav34.so, or what
@@ -140,12 +125,9 @@ func (q *qp) Created() verbs.QPCap { return q.created }
 
 // Query implements verbs.QP (ibv_query_qp).
 func (q *qp) Query() (verbs.QPQuery, error) {
-	if err := q.use(); err != nil {
-		return verbs.QPQuery{}, err
-	}
 	var attr C.struct_ibv_qp_attr
 	var init C.struct_ibv_qp_init_attr
-	err := q.dev.trace(verbs.QueryQP, func(ns *C.int64_t) C.int {
+	err := q.call(verbs.QueryQP, func(ns *C.int64_t) C.int {
 		return C.shim_query_qp(q.ptr, &attr, &init, ns)
 	})
 	if err != nil {
@@ -260,18 +242,15 @@ func (q *qp) PostSend(wr verbs.SendWR) error {
 
 // PostRecv implements verbs.QP (ibv_post_recv).
 func (q *qp) PostRecv(wr verbs.RecvWR) error {
-	if err := q.use(); err != nil {
-		return err
-	}
 	list, n := sgeList(wr.SGEs)
-	return q.dev.trace(verbs.PostRecv, func(ns *C.int64_t) C.int {
+	return q.call(verbs.PostRecv, func(ns *C.int64_t) C.int {
 		return C.shim_post_recv(q.ptr, C.uint64_t(wr.ID), list, n, ns)
 	})
 }
 
 // Close implements verbs.QP (ibv_destroy_qp).
 func (q *qp) Close() error {
-	return q.destroy(verbs.DestroyQP, func(ns *C.int64_t) C.int {
+	return q.destroy(verbs.DestroyQP, nil, func(ns *C.int64_t) C.int {
 		return C.shim_destroy_qp(q.ptr, ns)
 	})
 }

@@ -17,25 +17,20 @@ type srq struct {
 
 // CreateSRQ implements verbs.PD (ibv_create_srq).
 func (p *pd) CreateSRQ(attr verbs.SRQAttr) (verbs.SRQ, error) {
-	if err := p.use(); err != nil {
-		return nil, err
-	}
 	s := &srq{object: object{kind: "SRQ", dev: p.dev}, pd: p}
 	c := C.struct_ibv_srq_attr{
 		max_wr:    C.uint32_t(attr.MaxWR),
 		max_sge:   C.uint32_t(attr.MaxSGE),
 		srq_limit: C.uint32_t(attr.Limit),
 	}
-	err := p.dev.trace(verbs.CreateSRQ, func(ns *C.int64_t) C.int {
+	made, err := create[verbs.SRQ](&p.object, verbs.CreateSRQ, s, func(ns *C.int64_t) C.int {
 		return C.shim_create_srq(p.ptr, &c, &s.ptr, ns)
 	})
-	if err != nil {
-		return nil, err
+	if err == nil {
+		s.created = srqAttr(c)
+		p.dev.srqs[s.ptr] = s
 	}
-	s.created = srqAttr(c)
-	p.dev.live++
-	p.dev.srqs[s.ptr] = s
-	return s, nil
+	return made, err
 }
 
 func srqAttr(c C.struct_ibv_srq_attr) verbs.SRQAttr {
@@ -47,11 +42,8 @@ func (s *srq) Created() verbs.SRQAttr { return s.created }
 
 // Query implements verbs.SRQ (ibv_query_srq).
 func (s *srq) Query() (verbs.SRQAttr, error) {
-	if err := s.use(); err != nil {
-		return verbs.SRQAttr{}, err
-	}
 	var c C.struct_ibv_srq_attr
-	err := s.dev.trace(verbs.QuerySRQ, func(ns *C.int64_t) C.int {
+	err := s.call(verbs.QuerySRQ, func(ns *C.int64_t) C.int {
 		return C.shim_query_srq(s.ptr, &c, ns)
 	})
 	if err != nil {
@@ -62,35 +54,23 @@ func (s *srq) Query() (verbs.SRQAttr, error) {
 
 // SetLimit implements verbs.SRQ (ibv_modify_srq).
 func (s *srq) SetLimit(limit uint32) error {
-	if err := s.use(); err != nil {
-		return err
-	}
-	return s.dev.trace(verbs.ModifySRQ, func(ns *C.int64_t) C.int {
+	return s.call(verbs.ModifySRQ, func(ns *C.int64_t) C.int {
 		return C.shim_set_srq_limit(s.ptr, C.uint32_t(limit), ns)
 	})
 }
 
 // PostRecv implements verbs.SRQ (ibv_post_srq_recv).
 func (s *srq) PostRecv(wr verbs.RecvWR) error {
-	if err := s.use(); err != nil {
-		return err
-	}
 	list, n := sgeList(wr.SGEs)
-	return s.dev.trace(verbs.PostSRQRecv, func(ns *C.int64_t) C.int {
+	return s.call(verbs.PostSRQRecv, func(ns *C.int64_t) C.int {
 		return C.shim_post_srq_recv(s.ptr, C.uint64_t(wr.ID), list, n, ns)
 	})
 }
 
 // Close implements verbs.SRQ (ibv_destroy_srq).
 func (s *srq) Close() error {
-	if s.closed {
-		return nil
-	}
-	err := s.destroy(verbs.DestroySRQ, func(ns *C.int64_t) C.int {
+	forget := func() { delete(s.dev.srqs, s.ptr) } // the address may be given to the next SRQ
+	return s.destroy(verbs.DestroySRQ, forget, func(ns *C.int64_t) C.int {
 		return C.shim_destroy_srq(s.ptr, ns)
 	})
-	if err == nil {
-		delete(s.dev.srqs, s.ptr) // the address may be given to the next SRQ
-	}
-	return err
 }

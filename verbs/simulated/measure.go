@@ -1,6 +1,7 @@
 package simulated
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -25,28 +26,20 @@ func (d *device) Measure(m verbs.Measurement) (verbs.Samples, error) {
 	r.other, mine[3] = own[*cq](d, m.Other, &used)
 	r.channel, mine[4] = own[*channel](d, m.Channel, &used)
 	r.bystander, mine[5] = own[*channel](d, m.Bystander, &used)
-	bad := ""
+	if err := d.use(); err != nil {
+		return verbs.Samples{}, err
+	}
+	err := m.Validate()
 	switch {
-	case d.closed:
 	case slices.Contains(mine[:], false):
-		bad = "an object is not of this device"
-	case m.Init == nil && r.sender == nil:
-		bad = "there is no sender"
-	case m.Init != nil && (r.sender != nil || r.receiver == nil || r.other != nil):
-		bad = "receives are flushed on a receiver alone"
-	case r.cq == nil || r.cq == r.other:
-		bad = "a CQ is missing, or one CQ has both completions of a sample"
-	case r.channel != nil && (r.channel != r.cq.channel || r.channel == r.bystander):
-		bad = "the completion channel is not that of the CQ, or is its own bystander"
-	default:
-		if err := m.Validate(); err != nil {
-			bad = err.Error()
-		}
+		err = errors.New("an object is not of this device")
+	case err == nil && r.channel != nil && r.channel != r.cq.channel:
+		err = errors.New("the completion channel is not that of the CQ")
 	}
-	if bad != "" {
-		return verbs.Samples{}, d.invalid(verbs.PostSend, "cannot measure: %s", bad)
+	if err != nil {
+		return verbs.Samples{}, d.invalid(verbs.PostSend, "cannot measure: %w", err)
 	}
-	err := use(used...)
+	err = use(used...)
 	if err == nil && r.sender != nil {
 		r.send, err = r.sender.work(m.Send)
 	}
