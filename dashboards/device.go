@@ -74,15 +74,10 @@ func deviceState() []dashboard.Panel {
 			}),
 		table(of(24, 4, "Device identity and firmware", words, plain(),
 			"What the device says about itself. Provider simulated: not a real device."), "", []column{
-			{field: "instance", title: "instance"},
-			{field: "device", title: "device"},
-			{field: "provider", title: "provider", mappings: texts(text{"simulated", "simulated", warning}, text{"libibverbs", "libibverbs", good})},
-			{field: "transport", title: "transport"},
-			{field: "fw_version", title: "firmware"},
-			{field: "vendor_id", title: "vendor"},
-			{field: "vendor_part_id", title: "part"},
-			{field: "hw_version", title: "hardware"},
-			{field: "node_guid", title: "node GUID"},
+			label("instance"), label("device"),
+			{field: "provider", mappings: texts(text{"simulated", "simulated", warning}, text{"libibverbs", "libibverbs", good})},
+			label("transport"), titled("fw_version", "firmware"), titled("vendor_id", "vendor"),
+			titled("vendor_part_id", "part"), titled("hw_version", "hardware"), titled("node_guid", "node GUID"),
 			{field: "B", title: "completion vectors", unit: count},
 		},
 			query{`max by (@id, provider, transport, fw_version, vendor_id, vendor_part_id, hw_version, node_guid) (rdma_device_info{@device})`, ""},
@@ -94,9 +89,7 @@ func deviceTrouble() []dashboard.Panel {
 	return []dashboard.Panel{
 		byDevice(of(10, 10, "Violated and skipped contracts", count, plain(),
 			"Contracts of the libibverbs manual that the device breaks, or once broke: violated ones first, then those that could not be judged with the reason, then violations the driver is known for, then those that hold again. Contracts kept ever since the exporter started are not listed. docs/reference/contracts.md says what each means and what to do."), "verdict", []column{
-			{field: "contract", title: "contract"},
-			{field: "severity", title: "severity", width: 90},
-			{field: "reason", title: "reason", width: 150},
+			label("contract"), label("severity", 90), label("reason", 150),
 			{
 				field: "A", title: "verdict", width: 100,
 				mappings: texts(text{"3", "violated", critical}, text{"2", "skipped", unknown}, text{"1", "known", neutral}, text{"0", "holds again", good}),
@@ -104,13 +97,8 @@ func deviceTrouble() []dashboard.Panel {
 		}, query{`3 * max by (@id, contract, severity) (rdma_contract_violated{@device,known!="true"}) or max by (@id, contract, severity) (rdma_contract_violated{@device,known="true"}) or 2 * max by (@id, contract, reason) (rdma_contract_skipped{@device})`, ""}),
 		byDevice(of(14, 10, "Findings and their reasons", seconds, plain(),
 			"Each finding, why it stands, and for how long. Accepted findings, consequences of others, and those beyond 16 of a device have no reason here. No rows: none. docs/reference/findings.md says what each means and what to do; the exporter's page has the figures."), "for", []column{
-			{field: "finding", title: "finding", width: 170},
-			{field: "severity", title: "severity", width: 80, mappings: severities()},
-			{field: "reason", title: "reason"},
-			{field: "verb", title: "verb", width: 120},
-			{field: "errno", title: "errno", width: 80},
-			{field: "accepted", title: "accepted", width: 80},
-			{field: "A", title: "for", width: 80},
+			label("finding", 170), severity(80), label("reason"), label("verb", 120), label("errno", 80),
+			label("accepted", 80), titled("A", "for", 80),
 		}, query{
 			`-1 * group by (@id, finding, severity, reason, verb, errno) (rdma_finding_info{@device}) * on (@id, finding, severity) group_left () (min by (@id, finding, severity) (rdma_finding_first_seen_timestamp_seconds{@device}) - time())` +
 				` or time() - min by (@id, finding, severity, accepted) (rdma_finding_first_seen_timestamp_seconds{@device}) unless on (@id, finding) rdma_finding_info{@device}`, "",
@@ -124,28 +112,22 @@ func deviceTrouble() []dashboard.Panel {
 			portStates(), query{portState, "{{device}} port {{port}}"}),
 		byDevice(of(6, 7, "Aborted runs", count, plain(),
 			"Runs of the probes and contract runs that were killed at their deadline or crashed since the exporter started, by the verb they were in. No rows: none."), "probes", []column{
-			{field: "outcome", title: "outcome", width: 90},
-			{field: "verb", title: "verb"},
+			label("outcome", 90), label("verb"),
 			{title: "probes", width: 75, expr: filled(`sum by (@id, outcome, verb) (rdma_probe_aborts_total{@device})`, "verb")},
 			{title: "contracts", width: 85, expr: filled(
 				`sum by (@id, outcome, verb) (rdma_contract_aborts_total{@device})`, "verb")},
 		}),
 		byDevice(of(8, 7, "Skipped probes", count, plain(),
 			"What the last run could not probe, and why. It counts neither as success nor as failure."), "", []column{
-			{field: "probe", title: "probe"},
-			{field: "subject", title: "subject"},
-			{field: "reason", title: "reason"},
+			label("probe"), label("subject"), label("reason"),
 		}, query{`max by (@id, probe, subject, reason) (rdma_probe_skipped{@device})`, ""}),
 		byDevice(of(5, 7, "Undestroyed objects", count, anyIs(critical),
 			"Objects that the device refused to destroy in the last run, with the errno. A program that destroys such an object fails too. No rows: none."), "objects", []column{
-			{field: "type", title: "type"},
-			{field: "errno", title: "errno"},
-			{field: "A", title: "objects", thresholds: new(anyIs(critical))},
+			label("type"), label("errno"), {field: "A", title: "objects", thresholds: new(anyIs(critical))},
 		}, query{`sum by (@id, type, errno) (rdma_probe_undestroyed_objects{@device}) > 0`, ""}),
 		byDevice(of(5, 7, "Asynchronous events (ibv_async_event)", count, plain(),
 			"Events of the device and its ports while a run had it open, since the exporter started or the device appeared. Events between runs are not seen. No rows: none."), "events", []column{
-			{field: "event", title: "event"},
-			{field: "A", title: "events", thresholds: new(anyIs(warning))},
+			label("event"), {field: "A", title: "events", thresholds: new(anyIs(warning))},
 		}, query{`sum by (@id, event) (rdma_async_events_total{@device})`, ""}),
 	}
 }
@@ -174,7 +156,7 @@ func deviceNotification() []dashboard.Panel {
 		byDevice(of(9, 9, "Slowest completion vectors", seconds, plain(),
 			"Notification latency by completion vector, from the last run that measured it: a vector whose p99 is far above the median of all is served by a busy or distant CPU. Sorted by that factor."), "p99 / median", []column{
 			{field: "comp_vector", title: "vector", width: 75, unit: words},
-			{field: "A", title: "p99"},
+			titled("A", "p99"),
 			{field: "B", title: "p99 / median", unit: factor, thresholds: new(slower())},
 		},
 			query{vector(`rdma_notification_vector_latency_seconds{@device}`), ""},
@@ -234,15 +216,13 @@ func deviceVerbs() []dashboard.Panel {
 			query{`max by (@id, memory, refused_by) (rdma_memory_registration_refused{@device})`, "{{device}} {{memory}} of memory refused by {{refused_by}}"}),
 		byDevice(of(8, 9, "Calls of control verbs", seconds, plain(),
 			"Mean of the last minutes, and how often the verb is called."), "mean", []column{
-			{field: "verb", title: "verb"},
+			label("verb"),
 			{title: "calls per second", unit: count, expr: calls},
 			{title: "mean", expr: mean},
 		}),
 		byDevice(of(7, 9, "Failed calls by verb and errno", count, plain(),
 			"Calls that failed since the exporter started or the device appeared. No rows: none."), "calls", []column{
-			{field: "verb", title: "verb"},
-			{field: "errno", title: "errno"},
-			{field: "A", title: "calls", thresholds: new(anyIs(warning))},
+			label("verb"), label("errno"), {field: "A", title: "calls", thresholds: new(anyIs(warning))},
 		}, query{`sum by (@id, verb, errno) (rdma_verbs_errors_total{@device})`, ""}),
 		dashed(lines(of(9, 9, "Verb latency p50 and p99", seconds, plain(),
 			"All verbs. p50 dashed, p99 solid. The classic buckets are decades, so their figures are rough."+fmt.Sprintf(needsCollector, "verb-histograms")),
@@ -257,10 +237,7 @@ func deviceSizes() []dashboard.Panel {
 	return []dashboard.Panel{
 		byDevice(of(15, 12, "Requested, actual and queried sizes of CQ, SRQ and QP", count, plain(),
 			"Sizes that the probes ask for, as configured for the host, what creating wrote back, and what a query of a shared receive queue reports where it differs. A device may give more; with less, programs fail below the depth they planned, unless the size was cut down to a limit of the device, shown beside this."), "", []column{
-			{field: "object", title: "object"},
-			{field: "qp_type", title: "type"},
-			{field: "profile", title: "profile"},
-			{field: "queue", title: "queue"},
+			label("object"), titled("qp_type", "type"), label("profile"), label("queue"),
 			{title: "asked for", expr: sizes("requested")},
 			{title: "given", expr: sizes("actual")},
 			{title: "queried", empty: "as given", expr: sizes("queried")},
@@ -268,8 +245,7 @@ func deviceSizes() []dashboard.Panel {
 		}),
 		byDevice(of(9, 6, "Memory per object", octets, plain(),
 			"Memory that one object of that size costs the process creating it: address space, and pinned memory, which counts towards RLIMIT_MEMLOCK."+fmt.Sprintf(needsCollector, "memory")), "pinned", []column{
-			{field: "object", title: "object"},
-			{field: "profile", title: "profile"},
+			label("object"), label("profile"),
 			{title: "address space", expr: filled(
 				`sum by (@id, object, profile) (rdma_probe_memory_bytes{@device,kind="virtual"})`, "profile")},
 			{title: "pinned", expr: filled(
@@ -280,12 +256,8 @@ func deviceSizes() []dashboard.Panel {
 			nil, query{`max by (@id, qp_type) (rdma_probe_qp_max_inline_bytes{@device})`, "{{device}} {{qp_type}}"}),
 		byDevice(of(9, 3, "Clamped sizes", count, plain(),
 			"Configured sizes that the last run reduced to a limit of the device, and what it asked for instead. No rows: none."), "", []column{
-			{field: "probe", title: "probe"},
-			{field: "profile", title: "profile"},
-			{field: "subject", title: "subject"},
-			{field: "attribute", title: "attribute"},
-			{field: "limit", title: "limit"},
-			{field: "A", title: "asked for"},
+			label("probe"), label("profile"), label("subject"), label("attribute"), label("limit"),
+			titled("A", "asked for"),
 		}, query{`max by (@id, probe, profile, subject, attribute, limit) (rdma_probe_size_clamped{@device})`, ""}),
 	}
 }
@@ -323,11 +295,9 @@ func sizes(kind string) string {
 }
 
 func deviceRuns() []dashboard.Panel {
-	outcomes := []paint{{"ok", good}, {"failed", warning}, {"timeout", critical}, {"crashed", unknown}}
 	return []dashboard.Panel{
-		painted(columns(of(8, 8, "Probe runs by outcome", count, plain(),
-			"Runs that finished in the minutes before each bar, by outcome. Timeout: killed at the deadline; crashed: the child process died."),
-			runsOf("rdma_probe_runs_total")...), outcomes...),
+		byOutcome(of(8, 8, "Probe runs by outcome", count, plain(),
+			"Runs that finished in the minutes before each bar, by outcome. Timeout: killed at the deadline; crashed: the child process died."), "rdma_probe_runs_total"),
 		steps(of(8, 8, "Duration of runs", seconds, plain(),
 			"Duration of the last run of each kind, from the start of its child process to its end, and the CPU time of the last run of the probes."),
 			query{`max by (@id) (rdma_probe_duration_seconds{@device})`, "probes, {{device}}"},
@@ -337,9 +307,8 @@ func deviceRuns() []dashboard.Panel {
 		steps(of(8, 8, "Resident memory of a run", octets, plain(),
 			"Peak resident memory of the last run's child process."),
 			query{`max by (@id) (rdma_probe_child_max_resident_bytes{@device})`, "resident, {{device}}"}),
-		painted(columns(of(8, 8, "Contract runs by outcome", count, plain(),
-			"Contract runs that finished in the minutes before each bar, by outcome. The default is one a day. The very first of an outcome is not included."),
-			runsOf("rdma_contract_runs_total")...), outcomes...),
+		byOutcome(of(8, 8, "Contract runs by outcome", count, plain(),
+			"Contract runs that finished in the minutes before each bar, by outcome. The default is one a day. The very first of an outcome is not included."), "rdma_contract_runs_total"),
 		stat(of(8, 8, "Age of contract verdicts", seconds, rising(step{3 * 86400, warning}, step{7 * 86400, critical}),
 			"Time since the last contract run started. Verdicts from a run that was cut short may be older."),
 			nil, query{`time() - max by (@id) (rdma_contract_last_run_timestamp_seconds{@device})`, "{{device}}"}),
@@ -353,8 +322,7 @@ func deviceLimits() []dashboard.Panel {
 	return []dashboard.Panel{
 		byDevice(of(24, 14, "Device limits (ibv_device_attr)", count, plain(),
 			"Most that the device says it allows, by the names in struct ibv_device_attr. This promises little: what it really gives also depends on memory."+fmt.Sprintf(needsCollector, "limits")), "", []column{
-			{field: "limit", title: "limit"},
-			{field: "A", title: "value"},
+			label("limit"), titled("A", "value"),
 		}, query{`max by (@id, limit) (rdma_device_limit{@device})`, ""}),
 	}
 }

@@ -73,13 +73,8 @@ func fleetCauses() []dashboard.Panel {
 	return []dashboard.Panel{
 		filterable(table(of(12, 10, "Findings by reason, verb and errno", count, plain(),
 			"On how many devices and hosts there is the same finding for the same reason, the most first: many nodes with one cause point to what they share. At most 100. Accepted findings, and consequences of others, are left out. Filter by a column."), "devices", []column{
-			{field: "cluster", title: "cluster", width: 100},
-			{field: "finding", title: "finding", width: 150},
-			{field: "severity", title: "severity", width: 80, mappings: severities()},
-			{field: "reason", title: "reason"},
-			{field: "verb", title: "verb", width: 120},
-			{field: "errno", title: "errno", width: 90},
-			{field: "A", title: "devices", width: 80},
+			label("cluster", 100), label("finding", 150), severity(80), label("reason"), label("verb", 120),
+			label("errno", 90), titled("A", "devices", 80),
 		}, query{`topk(100, count by (cluster, finding, severity, reason, verb, errno) (rdma_finding_info{@instance}))`, ""})),
 		stacked(of(12, 10, "Devices with findings over time", count, plain(),
 			"Devices with critical and warning findings by kind, except accepted ones. A step shows when it began. All nodes of the job, whichever are chosen."+needsRules),
@@ -91,11 +86,7 @@ func fleetFindings() []dashboard.Panel {
 	return []dashboard.Panel{
 		filterable(table(of(24, 14, "Findings with node, device and reason", count, plain(),
 			"What stands, where and for which reason, at most 500 findings. Filter by a column to see where else it is. A finding without a device is about the node."), "-severity", append(whose(), []column{
-			{field: "finding", title: "finding", width: 180},
-			{field: "severity", title: "severity", width: 90, mappings: severities()},
-			{field: "reason", title: "reason"},
-			{field: "verb", title: "verb", width: 150},
-			{field: "errno", title: "errno", width: 110},
+			label("finding", 180), severity(90), label("reason"), label("verb", 150), label("errno", 110),
 		}...), query{`topk(500, rdma_finding_info{@instance})`, ""})),
 	}
 }
@@ -107,9 +98,9 @@ func fleetWorst() []dashboard.Panel {
 	return []dashboard.Panel{
 		onlyWith("A", table(of(14, 12, "Unhealthy nodes, worst first", count, plain(),
 			"The 25 nodes with most trouble: the sum over their devices, or 1000 for each of its devices if the exporter cannot be scraped. Ports down are those that were active within the last day. No rows: no node stands out. Click a node for its resources."+needsRules), "trouble", []column{
-			{field: "cluster", title: "cluster", width: 100},
-			{field: "job", title: "job", hidden: true},
-			{field: "instance", title: "instance", links: toHost()},
+			label("cluster", 100),
+			{field: "job", hidden: true},
+			{field: "instance", links: toHost()},
 			{title: "trouble", width: 80, thresholds: harmful, expr: worst},
 			{title: "scraped", width: 80, mappings: upOrDown(), expr: ofNode(ofExporter("up"))},
 			{title: "devices", width: 80, empty: "unknown", expr: ofNode(ofExporter("rdma_devices"))},
@@ -146,10 +137,10 @@ func fleetExporters() []dashboard.Panel {
 	return []dashboard.Panel{
 		filterable(table(of(12, 9, "Exporters with problems", count, plain(),
 			"What keeps exporters from seeing their nodes whole, at most 200. Filter by a column. No rows: none. Click one for its host."), "instance", []column{
-			{field: "cluster", title: "cluster", width: 100},
-			{field: "job", title: "job", hidden: true},
-			{field: "instance", title: "instance", links: toHost()},
-			{field: "problem", title: "problem"},
+			label("cluster", 100),
+			{field: "job", hidden: true},
+			{field: "instance", links: toHost()},
+			label("problem"),
 		}, query{`topk(200, group by (@host, problem) (` + problems + `))`, ""})),
 		steps(of(12, 9, "RDMA devices over time", count, plain(),
 			"How many devices the exporters of the chosen jobs see, and on how many of those the last run of the probes failed."+needsRules),
@@ -162,7 +153,7 @@ func fleetLatency() []dashboard.Panel {
 	return []dashboard.Panel{
 		onlyWith("A", table(of(12, 10, "Slowest devices by notification p99", seconds, plain(),
 			"The 25 devices with the highest p99 relative to the median of devices of the same job and model (provider, vendor and part), by path."+needsRules), "p99 / median", append(whose(), []column{
-			{field: "path", title: "path", width: 90},
+			label("path", 90),
 			{field: "A", title: "p99 / median", width: 120, unit: factor, thresholds: new(slower())},
 		}...),
 			query{`topk(25, ` + ratioRule + `)`, ""})),
@@ -178,8 +169,7 @@ func fleetContracts() []dashboard.Panel {
 	return []dashboard.Panel{
 		table(of(9, 12, "Contracts by devices", count, plain(),
 			"On how many devices each contract of the libibverbs manual is violated, is violated as the driver is known to, holds again after a violation since the exporter started, or could not be checked."), "violated", []column{
-			{field: "cluster", title: "cluster", width: 100},
-			{field: "contract", title: "contract"},
+			label("cluster", 100), label("contract"),
 			{title: "violated", width: 85, thresholds: new(anyIs(critical)), empty: "0", expr: count1(unexpected + ` == 1`)},
 			{title: "known", width: 75, empty: "0", expr: count1(`max by (@id, contract) (rdma_contract_violated{@instance,known="true"}) == 1`)},
 			{title: "holds again", width: 95, empty: "0", expr: count1(`max by (@id, contract) (rdma_contract_violated{@instance}) == 0`)},
@@ -187,8 +177,7 @@ func fleetContracts() []dashboard.Panel {
 		}),
 		filterable(table(of(15, 12, "Contract violations by device", count, plain(),
 			"Contracts that a device breaks although its driver is not known to, at most 200. Filter by a column to see who else does: a single device is defective, all of a model point to driver or firmware."), "-contract", append(whose(), []column{
-			{field: "contract", title: "contract"},
-			{field: "severity", title: "severity", width: 90, mappings: severities()},
+			label("contract"), severity(90),
 			{field: "A", title: "verdict", width: 100, mappings: texts(text{"1", "violated", critical})},
 		}...), query{`topk(200, ` + unexpected + ` == 1)`, ""})),
 	}

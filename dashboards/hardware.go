@@ -100,14 +100,11 @@ func deviceLinks() []dashboard.Panel {
 			physicalStates(), query{eachPort("rdma_port_physical_state_id"), "{{device}} port {{port}}"}),
 		byDevice(of(24, 5, "Port links: rate, MTU, GID index", count, plain(),
 			"What each port is, the rate of its link beside the highest so far, how often it went down in the time shown, and the index of its RoCE v2 GID with IPv4, the value for NCCL_IB_GID_INDEX."+fmt.Sprintf(ofCollector, "links")+gids), "", []column{
-			{field: "port", title: "port", width: 60},
-			{field: "link_layer", title: "link layer"},
-			{field: "netdev", title: "network device"},
-			{field: "bond", title: "bond"},
-			{field: "gid", title: "GID 0"},
+			label("port", 60), titled("link_layer", "link layer"), titled("netdev", "network device"), label("bond"),
+			titled("gid", "GID 0"),
 			{field: "B", title: "rate", unit: bits},
 			{field: "C", title: "at most", unit: bits, empty: "not known"},
-			{field: "D", title: "lanes", width: 70},
+			titled("D", "lanes", 70),
 			{field: "E", title: "active MTU", width: 90, empty: "not known"},
 			{field: "F", title: "network MTU", width: 100, empty: "none"},
 			{field: "G", title: "went down", width: 100, thresholds: new(rising(step{1, warning}, step{3, critical})), empty: "0"},
@@ -142,10 +139,7 @@ func deviceLinks() []dashboard.Panel {
 			query{eachPort("rdma_port_module_temperature_celsius"), "{{device}} port {{port}}"}),
 		byDevice(of(8, 8, "GIDs by type", count, plain(),
 			"How many non-zero GIDs each port has, by type and network device."+gids), "", []column{
-			{field: "port", title: "port", width: 60},
-			{field: "type", title: "type"},
-			{field: "netdev", title: "network device"},
-			{field: "A", title: "GIDs", width: 80},
+			label("port", 60), label("type"), titled("netdev", "network device"), titled("A", "GIDs", 80),
 		}, query{filled(`max by (@id, port, type, netdev) (rdma_port_gids{@device})`, "netdev"), ""}),
 		columns(of(8, 8, "GID changes", count, plain(),
 			"How often the list of a port's GIDs changed, in the minutes before each bar. An index kept by a program may then be another address."+gids),
@@ -163,24 +157,15 @@ func deviceTopology() []dashboard.Panel {
 	return []dashboard.Panel{
 		byDevice(of(24, 4, "Adapter: PCI address, NUMA node, driver", words, plain(),
 			"Which adapter it is, and where in the host: join it with other exporters by PCI address, and with CPUs and GPUs by NUMA node."+adapter), "", []column{
-			{field: "pci_address", title: "PCI address"},
-			{field: "slot", title: "slot"},
-			{field: "numa_node", title: "NUMA node"},
-			{field: "driver", title: "driver"},
-			{field: "driver_version", title: "driver's version"},
-			{field: "board_id", title: "board"},
-			{field: "sriov_role", title: "function"},
-			{field: "sriov_parent", title: "of"},
-			{field: "netns_mode", title: "network namespaces"},
+			titled("pci_address", "PCI address"), label("slot"), titled("numa_node", "NUMA node"), label("driver"),
+			titled("driver_version", "driver's version"), titled("board_id", "board"), titled("sriov_role", "function"),
+			titled("sriov_parent", "of"), titled("netns_mode", "network namespaces"),
 		}, query{filled(`max by (@id, pci_address, slot, numa_node, driver, driver_version, board_id, sriov_role, sriov_parent, netns_mode) (rdma_adapter_info{@device})`,
 			"slot", "numa_node", "driver_version", "board_id", "sriov_role", "sriov_parent"), ""}),
 		byDevice(of(12, 6, "PCI link speed and width", count, plain(),
 			"The adapter's own PCI link beside the best it supports, and the slowest link on the way to the root if that is another and slower one."+adapter), "", []column{
-			{field: "link", title: "link"},
-			{field: "A", title: "transfers per second"},
-			{field: "B", title: "at most"},
-			{field: "C", title: "lanes"},
-			{field: "D", title: "at most, lanes"},
+			label("link"), titled("A", "transfers per second"), titled("B", "at most"), titled("C", "lanes"),
+			titled("D", "at most, lanes"),
 		}, byLink("speed_transfers_per_second"), byLink("max_speed_transfers_per_second"), byLink("width_lanes"), byLink("max_width_lanes")),
 		steps(of(12, 6, "PCI errors (AER)", count, plain(),
 			"Errors of the adapter that the PCI bus reported since the host started (AER). No line: none."+adapter),
@@ -189,8 +174,7 @@ func deviceTopology() []dashboard.Panel {
 			"Which interrupt serves each completion vector, on which CPUs, and how often it fires per second."+fmt.Sprintf(needsCollector, "interrupts")), "a second", []column{
 			{field: "comp_vector", title: "vector", width: 75, unit: words},
 			{field: "irq", title: "interrupt", width: 90, unit: words},
-			{field: "cpus", title: "processors"},
-			{field: "B", title: "a second"},
+			titled("cpus", "processors"), titled("B", "a second"),
 		},
 			query{`max by (@id, comp_vector, irq, cpus) (rdma_vector_interrupt_info{@device})`, ""},
 			query{`sum by (@id, comp_vector, irq) (rate(rdma_vector_interrupts_total{@device}[$__rate_interval]))`, ""}),
@@ -204,8 +188,7 @@ func deviceCounters() []dashboard.Panel {
 	return []dashboard.Panel{
 		byDevice(of(12, 8, "Saturated and reset counters", count, plain(),
 			"Counters stuck at their maximum, and counters that were lower than before: restarted or wrapped. No rows: none."+fmt.Sprintf(ofCollector, "counters")), "saturated", []column{
-			{field: "port", title: "port", width: 60},
-			{field: "counter", title: "counter"},
+			label("port", 60), label("counter"),
 			{
 				title: "saturated", width: 90, mappings: texts(text{"1", "yes", warning}, text{"0", "no", good}), empty: "no",
 				expr: filled(`max by (@id, port, counter) (rdma_port_counter_saturated{@device})`, "port"),
@@ -232,8 +215,7 @@ func deviceCounters() []dashboard.Panel {
 			runsOf("rdma_hardware_runs_total")...),
 		filterable(byDevice(of(24, 14, "Raw counters by name", count, plain(),
 			"Each counter under the driver's own name and in its own unit; port none is the whole device. Filter by a column to find one. docs/reference/counters.md says what they mean."+fmt.Sprintf(needsCollector, "raw-counters")), "", []column{
-			{field: "port", title: "port", width: 60},
-			{field: "counter", title: "counter"},
+			label("port", 60), label("counter"),
 			{title: "value", expr: filled(
 				`max by (@id, port, counter) (rdma_port_hw_counter_total{@device} or rdma_port_counter_total{@device})`, "port")},
 			{title: "a second", expr: filled(
@@ -253,7 +235,7 @@ func fleetHardware() []dashboard.Panel {
 		cnps   = `topk(10, max by (@id, port) ((rate(rdma_port_cnps_handled_total{@instance}[$__rate_interval]) or rate(rdma_port_cnps_received_total{@instance}[$__rate_interval])) / rate(rdma_port_transmit_packets_total{@instance}[$__rate_interval])) > 0)`
 	)
 	withPort := func(columns ...column) []column {
-		return append(append(whose(), column{field: "port", title: "port", width: 60}), columns...)
+		return append(append(whose(), label("port", 60)), columns...)
 	}
 	counters := fmt.Sprintf(ofCollector, "counters")
 	return []dashboard.Panel{

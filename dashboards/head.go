@@ -160,10 +160,10 @@ func toHost() []dashboard.DashboardLink {
 
 func whose() []column {
 	return []column{
-		{field: "cluster", title: "cluster", width: 100},
-		{field: "job", title: "job", hidden: true},
-		{field: "instance", title: "instance", links: toDevice()},
-		{field: "device", title: "device", links: toDevice()},
+		label("cluster", 100),
+		{field: "job", hidden: true},
+		{field: "instance", links: toDevice()},
+		{field: "device", links: toDevice()},
 	}
 }
 

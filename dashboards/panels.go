@@ -1,6 +1,7 @@
 package dashboards
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -266,7 +267,7 @@ func heat(a about, expr string) dashboard.Panel {
 }
 
 // column is a column of a table. Field is a label or the letter of a query. It is not set for a column with an
-// expression, whose query follows those of the table. What is empty is as in the whole table.
+// expression, whose query follows those of the table. The title defaults to it. What is empty is as in the whole table.
 type column struct {
 	field      string
 	expr       string
@@ -281,11 +282,24 @@ type column struct {
 	links      []dashboard.DashboardLink
 }
 
+// label is the column of a label. Without a width it is as wide as it needs to be.
+func label(name string, width ...int) column { return titled(name, name, width...) }
+
+// titled is a column with a title.
+func titled(field, title string, width ...int) column {
+	return column{field: field, title: title, width: append(width, 0)[0]}
+}
+
+func severity(width int) column {
+	return column{field: "severity", title: "severity", width: width, mappings: severities()}
+}
+
 // table returns a table of the present values of the queries: a row for each set of labels that they have in common,
 // sorted by a column, the largest first unless the title begins with a minus. Queries must keep no labels but those
 // of the columns.
 func table(a about, sortBy string, columns []column, queries ...query) dashboard.Panel {
 	for i, c := range columns {
+		columns[i].title = cmp.Or(c.title, c.field)
 		if c.expr != "" {
 			columns[i].field = string(rune('A' + len(queries)))
 			queries = append(queries, query{c.expr, ""})
@@ -331,7 +345,7 @@ func table(a about, sortBy string, columns []column, queries ...query) dashboard
 
 // byDevice is table for several devices, with a column of their names.
 func byDevice(a about, sortBy string, columns []column, queries ...query) dashboard.Panel {
-	return table(a, sortBy, append([]column{{field: "device", title: "device", width: 90}}, columns...), queries...)
+	return table(a, sortBy, append([]column{label("device", 90)}, columns...), queries...)
 }
 
 // filled puts "none" into labels that are empty, and so absent: the rows of tables are matched by their labels.
@@ -437,6 +451,12 @@ func painted(p dashboard.Panel, colours ...paint) dashboard.Panel {
 		p.FieldConfig.Overrides = append(p.FieldConfig.Overrides, override("byRegexp", "/(^| )"+c.series+"$/", property("color", color)))
 	}
 	return p
+}
+
+// byOutcome returns bars of the runs that finished in the minutes before each of them.
+func byOutcome(a about, counter string) dashboard.Panel {
+	return painted(columns(a, runsOf(counter)...),
+		paint{"ok", good}, paint{"failed", warning}, paint{"timeout", critical}, paint{"crashed", unknown})
 }
 
 // dashed dashes the lines of the series whose names match.

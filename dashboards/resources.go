@@ -76,8 +76,8 @@ func resourceLimits() []dashboard.Panel {
 			query{`topk(12, ` + used + `)`, "{{device}} {{type}}"}),
 		table(of(14, 10, "Objects and limits by type", count, plain(),
 			"Objects by type: those of user programs, of the kernel, and those only counted, whose owners are unknown. Ended at: the count when the device refused one more."), "used", []column{
-			{field: "device", title: "device", links: deviceOfHost()},
-			{field: "type", title: "type", width: 75},
+			{field: "device", links: deviceOfHost()},
+			label("type", 75),
 			{title: "user", empty: "0", expr: `sum by (@id, type) (rdma_resource_objects{@device,owner="user"})`},
 			{title: "kernel", empty: "0", expr: `sum by (@id, type) (rdma_resource_objects{@device,owner="kernel"})`},
 			{title: "unknown", empty: "0", expr: `sum by (@id, type) (rdma_resource_objects{@device,owner="unknown"})`},
@@ -117,32 +117,23 @@ func resourceOwners() []dashboard.Panel {
 	return []dashboard.Panel{
 		table(of(24, 9, "Largest owners by type", count, plain(),
 			"Who holds most, of each type and device: processes of one command in one container, or with --collector.owner-pids each process. comm other is all owners not named, unknown those the kernel does not name."), "objects", []column{
-			{field: "device", title: "device", width: 110},
-			{field: "type", title: "type", width: 75},
-			{field: "comm", title: "comm", width: 160},
-			{field: "pid", title: "pid", width: 90, unit: words},
-			{field: "A", title: "objects", width: 100},
-			{field: "pod_uid", title: "pod"},
-			{field: "container_id", title: "container"},
+			label("device", 110), label("type", 75), label("comm", 160),
+			{field: "pid", width: 90, unit: words},
+			titled("A", "objects", 100), titled("pod_uid", "pod"), titled("container_id", "container"),
 			{field: "slurm_job_id", title: "Slurm job", unit: words},
 		}, query{filled(`topk by (@id, type) ($top, sum by (@id, type, pid, comm, container_id, pod_uid, slurm_job_id) (rdma_resource_owner_objects{@device,type=~"$type"}))`, "pid", "pod_uid", "container_id", "slurm_job_id"), ""}),
 		table(of(12, 9, "Owners by command", count, plain(),
 			"What each of the largest owners holds, of each type, on all devices chosen."), "qp", columnsByType(
-			column{field: "comm", title: "comm"},
-			column{field: "pid", title: "pid", width: 85, unit: words},
+			label("comm"),
+			column{field: "pid", width: 85, unit: words},
 		), queriesByType("pid", "comm")...),
 		table(of(12, 9, "Owners by pod and container", count, plain(),
 			"The same for pods and containers. The row without either has the processes of the host, and all owners not named."), "qp", columnsByType(
-			column{field: "pod_uid", title: "pod"},
-			column{field: "container_id", title: "container"},
+			titled("pod_uid", "pod"), titled("container_id", "container"),
 		), queriesByType("pod_uid", "container_id")...),
 		table(of(24, 7, "Pods by namespace and name", count, plain(),
 			"What the 50 pods that hold most hold, by their names in Kubernetes. Needs kube-state-metrics, and the rules of alerts/recording-kubernetes.yaml."), "objects", []column{
-			{field: "device", title: "device", width: 110},
-			{field: "namespace", title: "namespace"},
-			{field: "pod", title: "pod"},
-			{field: "type", title: "type", width: 75},
-			{field: "A", title: "objects", width: 100},
+			label("device", 110), label("namespace"), label("pod"), label("type", 75), titled("A", "objects", 100),
 		}, query{`topk(50, instance_device_type_pod:rdma_resource_owner_objects:sum{@device,type=~"$type"})`, ""}),
 		steps(of(24, 9, "Largest owners over time", count, plain(),
 			"Objects of the largest owners, of the types chosen. One that keeps growing leaks."),
@@ -190,13 +181,13 @@ func resourceMemory() []dashboard.Panel {
 	return []dashboard.Panel{
 		table(of(14, 9, "Memory locked by process", octets, plain(),
 			"Pinned by drivers on behalf of the process, and locked by itself, against its RLIMIT_MEMLOCK; the kernel checks each against the limit separately. On the whole host, whichever devices are chosen. CAP_IPC_LOCK lifts the limit."), "used", []column{
-			{field: "comm", title: "comm"},
-			{field: "pid", title: "pid", width: 85, unit: words},
+			label("comm"),
+			{field: "pid", width: 85, unit: words},
 			{title: "pinned", empty: "0", expr: by(`rdma_owner_locked_bytes{@instance,kind="pinned"}`)},
 			{title: "locked", empty: "0", expr: by(`rdma_owner_locked_bytes{@instance,kind="locked"}`)},
 			{title: "limit", empty: "unlimited", expr: by(`rdma_owner_locked_limit_bytes{@instance} < +Inf`)},
 			{title: "used", unit: fraction, bar: true, thresholds: new(nearLimit()), expr: by(lockedUse)},
-			{field: "pod_uid", title: "pod"},
+			titled("pod_uid", "pod"),
 		}),
 		steps(of(10, 9, "Used of the locked memory limit", fraction, nearLimit(),
 			"The processes nearest to their RLIMIT_MEMLOCK. Those above it, with CAP_IPC_LOCK, are left out."),
@@ -218,10 +209,9 @@ func resourceQueues() []dashboard.Panel {
 			paint{"rts", good}, paint{"rtr", neutral}, paint{"err", critical}, paint{"sqe", warning}, paint{"reset", unknown}),
 		table(of(12, 9, "Queue pairs by type and state", count, plain(),
 			"By device, type and state; broken ones are marked."), "queue pairs", []column{
-			{field: "device", title: "device"},
-			{field: "qp_type", title: "type"},
-			{field: "state", title: "state", mappings: texts(text{"err", "err: broken", critical}, text{"sqe", "sqe: send queue broken", warning})},
-			{field: "A", title: "queue pairs"},
+			label("device"), titled("qp_type", "type"),
+			{field: "state", mappings: texts(text{"err", "err: broken", critical}, text{"sqe", "sqe: send queue broken", warning})},
+			titled("A", "queue pairs"),
 		}, query{`sum by (@id, qp_type, state) (rdma_resource_queue_pairs{@device})`, ""}),
 	}
 }
@@ -234,13 +224,9 @@ func resourceGrowth() []dashboard.Panel {
 	return []dashboard.Panel{
 		table(of(24, 9, "Owners that grow fastest", perHour, plain(),
 			"By the trend of the last hour. A job that has just started shows up too; what keeps growing leaks. The exporter's finding growing tells them apart, for each process."), "added per hour", []column{
-			{field: "device", title: "device", width: 110},
-			{field: "type", title: "type", width: 75},
-			{field: "comm", title: "comm", width: 160},
-			{field: "pid", title: "pid", width: 90, unit: words},
-			{field: "A", title: "added per hour", width: 130},
-			{field: "pod_uid", title: "pod"},
-			{field: "container_id", title: "container"},
+			label("device", 110), label("type", 75), label("comm", 160),
+			{field: "pid", width: 90, unit: words},
+			titled("A", "added per hour", 130), titled("pod_uid", "pod"), titled("container_id", "container"),
 			{field: "slurm_job_id", title: "Slurm job", unit: words},
 		},
 			query{filled(`topk(10, sum by (@host, `+owner+`) (3600 * deriv(rdma_resource_owner_objects{@device,comm!~"other|unknown"}[1h])) > 0)`, "pid", "pod_uid", "container_id", "slurm_job_id"), ""}),
@@ -269,14 +255,12 @@ func resourceCgroups() []dashboard.Panel {
 	return []dashboard.Panel{
 		table(of(24, 9, "Cgroups of the largest owners", count, plain(),
 			"What the RDMA controller counts for a cgroup, against its rdma.max. At the limit its processes are refused, mostly with EAGAIN, even though the device has room. hca_handle: open devices; hca_object: everything else."+fmt.Sprintf(needsCollector, "cgroups")), "used", []column{
-			{field: "device", title: "device", width: 110},
-			{field: "resource", title: "resource", width: 110},
+			label("device", 110), label("resource", 110),
 			{title: "objects", width: 100, expr: by(`rdma_cgroup_objects{@device}`)},
 			{title: "limit", width: 100, empty: "no limit", expr: by(`rdma_cgroup_limit{@device} < +Inf`)},
 			{title: "used", width: 180, unit: fraction, bar: true, thresholds: new(nearLimit()), expr: by(
 				`rdma_cgroup_objects{@device} / rdma_cgroup_limit{@device}`)},
-			{field: "cgroup", title: "cgroup"},
-			{field: "pod_uid", title: "pod"},
+			label("cgroup"), titled("pod_uid", "pod"),
 		}),
 	}
 }
@@ -285,7 +269,7 @@ func resourceInventory() []dashboard.Panel {
 	return []dashboard.Panel{
 		table(of(10, 8, "Inventory by device", count, plain(),
 			"Whether the last inventory was ok, whether one hangs, how long it took, and how old its figures are."), "age", []column{
-			{field: "device", title: "device", links: deviceOfHost()},
+			{field: "device", links: deviceOfHost()},
 			{title: "last inventory", mappings: okOr("not OK"), expr: `max by (@id) (rdma_inventory_success{@device})`},
 			{title: "stuck", mappings: stuckOrNot(), expr: `max by (@id) (rdma_inventory_stuck{@device})`},
 			{title: "duration", unit: seconds, expr: `max by (@id) (rdma_inventory_duration_seconds{@device})`},
@@ -294,17 +278,13 @@ func resourceInventory() []dashboard.Panel {
 		}),
 		table(of(7, 8, "Incomplete inventory by type", count, plain(),
 			"Object types that were only counted, or not completely seen, and why. Owners, orphans and states are missing for them. No rows: none."), "", []column{
-			{field: "device", title: "device"},
-			{field: "type", title: "type", width: 75},
-			{field: "reason", title: "reason"},
+			label("device"), label("type", 75), label("reason"),
 		}, query{`max by (@id, type, reason) (rdma_inventory_incomplete{@device})`, ""}),
 		stat(of(7, 3, "Visibility of host processes", count, falling(0.5, 1),
 			"Whether the exporter sees them. If not, owners and orphans are unknown: give it the host's pid namespace."),
 			texts(text{"1", "visible", good}, text{"0", "not visible", critical}), query{`min(rdma_inventory_pid_visibility{@instance})`, ""}),
-		painted(columns(of(7, 5, "Inventory runs by outcome", count, plain(),
-			"Runs that finished in the minutes before each bar, by outcome."),
-			runsOf("rdma_inventory_runs_total")...),
-			paint{"ok", good}, paint{"failed", warning}, paint{"timeout", critical}, paint{"crashed", unknown}),
+		byOutcome(of(7, 5, "Inventory runs by outcome", count, plain(),
+			"Runs that finished in the minutes before each bar, by outcome."), "rdma_inventory_runs_total"),
 	}
 }
 
@@ -312,7 +292,7 @@ func resourceExporter() []dashboard.Panel {
 	return []dashboard.Panel{
 		table(of(24, 4, "Exporter: version, configuration, network namespace", count, plain(),
 			"Whether the exporter can list and probe devices, whether its current configuration file and web configuration are in force, when the configuration was loaded, whether state can be saved, how many log lines were lost in the time shown, whether its network namespace hides ports, and how many acceptances match nothing."), "", []column{
-			{field: "instance", title: "instance"},
+			label("instance"),
 			{title: "scraped", mappings: upOrDown(), expr: ofExporter("up")},
 			{title: "lists devices", mappings: okOr("fails"), empty: "unknown", expr: ofExporter("rdma_exporter_discovery_success")},
 			{title: "starts children", mappings: okOr("fails"), empty: "unknown", expr: ofExporter("rdma_exporter_child_start_success")},
@@ -327,11 +307,11 @@ func resourceExporter() []dashboard.Panel {
 				`max by (@host) (increase(rdma_exporter_log_lines_dropped_total{@instance}[$__range])))`},
 			{title: "network namespace", mappings: texts(text{"1", "hides ports", warning}), empty: "hides nothing", expr: ofExporter("rdma_exporter_netns_blind")},
 			{title: "unused acceptances", empty: "none", expr: ofExporter("rdma_exporter_unused_acceptances")},
-			{field: "version", title: "version"},
+			label("version"),
 		}, query{`max by (@host, version) (rdma_exporter_build_info{@instance})`, ""}),
 		table(of(12, 6, "Expected state, boot and maintenance", count, plain(),
 			"How many devices the configuration expects and how many there are, when the host booted, and until when it is in maintenance, which silences its alerts."), "", []column{
-			{field: "instance", title: "instance"},
+			label("instance"),
 			{title: "expected devices", empty: "any", expr: ofExporter("rdma_expected_devices")},
 			{title: "devices", empty: "unknown", expr: ofExporter("rdma_devices")},
 			{title: "booted", unit: dateTime, empty: "unknown", expr: ofExporter("rdma_exporter_boot_time_seconds") + ` * 1000`},
@@ -339,9 +319,7 @@ func resourceExporter() []dashboard.Panel {
 		}),
 		table(of(12, 6, "Findings about the host", count, plain(),
 			"What stands about the host itself, not about a device, and for which reason. No rows: none."), "", []column{
-			{field: "finding", title: "finding"},
-			{field: "severity", title: "severity", width: 90, mappings: severities()},
-			{field: "reason", title: "reason"},
+			label("finding"), severity(90), label("reason"),
 		}, query{`group by (@host, finding, severity, reason) (rdma_finding_info{@instance,device=""})`, ""}),
 	}
 }
