@@ -244,11 +244,11 @@ func (c *Collector) device(provider string, s *state.DeviceState, judged *health
 	if s.Hardware != nil {
 		addHardware(b, s)
 	}
-	hidden, packets := 0, map[state.PathPair]pathPackets(nil)
+	addPaths(b, s.Name, s.Paths)
+	hidden := 0
 	if h, ok := c.histories[s.Name]; ok {
-		hidden, packets = h.hidden(), h.packets(s.Paths)
+		hidden = h.hidden()
 	}
-	addPaths(b, s.Name, s.Paths, packets)
 	b.left++ // The number of dropped series must fit.
 	b.gauge("rdma_exporter_dropped_series", float64(b.dropped+hidden), s.Name)
 	return b

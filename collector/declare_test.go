@@ -189,7 +189,7 @@ func labelMeanings() map[string]string {
 		"direction":      "`read` or `write`, as the adapter accesses memory. Paths: `forward` (to the peer) or `reverse`",
 		"peer":           "host and port of the peer, as in the list of peers",
 		"peer_device":    "name of the peer's device",
-		"stat":           "`min`, `median` or `max`",
+		"stat":           "`median` or `max`",
 		"result":         "paths: `ok`, `control_unreachable` (the peer did not answer over HTTP), `refused`, `source_device`, `target_device` (a verb failed, or a port is down), `address` (of the peer, not resolved), `lost_forward`, `lost_reverse`, `mtu` (only large packets are lost), `flow` (some flows lose all), `slow` or `unsupported` (no UD queue pairs). Sessions: how the request was answered",
 		"rail":           "rail of the device: its name, unless the list of peers has another",
 		"tor":            "top-of-rack switch of the node, from the list of peers; empty if not given",

@@ -44,14 +44,13 @@ type history struct {
 	names map[string]map[string]bool
 	// percentiles are the latest 99th percentiles of completion vectors.
 	percentiles map[int]time.Duration
-	pairs       map[state.PathPair]*pathPackets
 }
 
 func newHistory(t *table, device string) *history {
 	h := &history{
 		table: t, device: device,
 		vectors: make(map[string]prometheus.Collector), names: make(map[string]map[string]bool),
-		percentiles: make(map[int]time.Duration), pairs: make(map[state.PathPair]*pathPackets),
+		percentiles: make(map[int]time.Duration),
 	}
 	// A series that appears with its first event hides that event from rate(). Most
 	// devices never fail, so the other outcomes appear only when they occur. Gauges and

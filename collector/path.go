@@ -8,9 +8,6 @@ import (
 	"rdma_exporter/internal/text"
 )
 
-// maxPairs limits the pairs of one device whose packets are counted.
-const maxPairs = 256
-
 func declarePath(t *table) {
 	t.about("Paths to peers")
 	pair := []string{"device", "peer", "peer_device"}
@@ -39,65 +36,26 @@ func declarePath(t *table) {
 		"Sessions that peers requested from this exporter. Absent unless it answers peers.", "result")
 }
 
-// pathPackets are the packets of one pair, over all runs.
-type pathPackets struct {
-	sent, forward, reverse uint64
-	// exposed is true once a scrape had the pair.
-	exposed bool
-}
-
-// observePath counts a run that asked a peer. Caller holds mu.
+// observePath counts a run that asked a peer. Nil means that it has no result. Caller holds mu.
 func (h *history) observePath(p *state.Path) {
 	h.counter("rdma_path_probes_total", string(state.PathOK))
-	if p == nil {
-		return // The child did not get so far.
-	}
-	if p.Result.Valid() {
+	if p != nil && p.Result.Valid() {
 		h.counter("rdma_path_probes_total", string(p.Result)).Inc()
 	}
-	n, ok := h.pairs[p.Pair()]
-	if !ok {
-		if len(h.pairs) == maxPairs {
-			return
-		}
-		n = new(pathPackets)
-		h.pairs[p.Pair()] = n
-	}
-	n.sent += uint64(max(p.Sent, 0))
-	n.forward += uint64(max(p.LostForward, 0))
-	n.reverse += uint64(max(p.LostReverse, 0))
 }
 
-// packets returns the packets of pairs, and forgets pairs that are gone. A pair that no scrape
-// had may be new: its run is observed before its state is published.
-func (h *history) packets(paths []state.PathState) map[state.PathPair]pathPackets {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	all := make(map[state.PathPair]pathPackets)
-	for pair, n := range h.pairs {
-		present := slices.ContainsFunc(paths, func(p state.PathState) bool { return p.Pair() == pair })
-		if n.exposed && !present {
-			delete(h.pairs, pair)
-			continue
-		}
-		n.exposed = present
-		all[pair] = *n
-	}
-	return all
-}
-
-func addPaths(b *builder, name string, paths []state.PathState, packets map[state.PathPair]pathPackets) {
+func addPaths(b *builder, name string, paths []state.PathState) {
 	for i := range paths {
 		p := &paths[i]
-		peer, device, n := text.Valid(p.Peer), text.Valid(p.PeerDevice), packets[p.Pair()]
+		peer, device := text.Valid(p.Peer), text.Valid(p.PeerDevice)
 		if p.Tried() {
 			b.boolGauge("rdma_path_success", !p.Failed(), name, peer, device)
 		}
 		b.timestamp("rdma_path_timestamp_seconds", p.At, name, peer, device)
-		b.counter("rdma_path_packets_sent_total", n.sent, name, peer, device)
-		b.counter("rdma_path_packets_lost_total", n.forward, name, peer, device, "forward")
-		b.counter("rdma_path_packets_lost_total", n.reverse, name, peer, device, "reverse")
-		for stat, rtt := range map[string]time.Duration{"min": p.RTTMin, "median": p.RTTMedian, "max": p.RTTMax} {
+		b.counter("rdma_path_packets_sent_total", p.AllSent, name, peer, device)
+		b.counter("rdma_path_packets_lost_total", p.AllForward, name, peer, device, "forward")
+		b.counter("rdma_path_packets_lost_total", p.AllReverse, name, peer, device, "reverse")
+		for stat, rtt := range map[string]time.Duration{"median": p.RTTMedian, "max": p.RTTMax} {
 			b.positive("rdma_path_rtt_seconds", rtt.Seconds(), name, peer, device, stat)
 		}
 		b.gauge("rdma_path_flows", float64(p.Flows), name, peer, device)

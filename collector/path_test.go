@@ -2,7 +2,6 @@ package collector_test
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +25,7 @@ func pathsOf() []state.PathState {
 		} else if p.Tried() {
 			p.LostForward, p.LostReverse, p.FlowsFailed, p.Suspect = 3, 1, 2, state.SuspectPath
 		}
+		p.AllSent, p.AllForward, p.AllReverse = 2*uint64(p.Sent), uint64(p.LostForward), uint64(p.LostReverse)
 		all = append(all, p)
 	}
 	return all
@@ -47,21 +47,29 @@ func paths() scene {
 	return out
 }
 
-// TestPathBudget verifies that a pair has at most 12 series, and a device without pairs none.
+// TestPathBudget verifies that a pair has at most 12 series, those of its device included, as long as
+// no more results occurred than the device has pairs. A device without pairs has none.
 func TestPathBudget(t *testing.T) {
 	t.Parallel()
-	per := make(map[string]int)
-	for series := range values(t, paths().collector()) {
-		if pair := regexp.MustCompile(`peer="[^"]*",peer_device="[^"]*"`).FindString(series); pair != "" {
-			per[pair]++
+	all := pathsOf()
+	for _, pairs := range [][]state.PathState{all[:1], {all[0], all[9], all[10]}} {
+		for i := range pairs {
+			pairs[i].Peer, pairs[i].RTTMin, pairs[i].RTTMedian, pairs[i].RTTMax = fmt.Sprint("node", i), 1, 2, 3
 		}
-	}
-	if len(per) != len(state.PathResults()) {
-		t.Errorf("the pairs are %v", per)
-	}
-	for pair, n := range per {
-		if n > 12 {
-			t.Errorf("%d series of %s", n, pair)
+		s := stateOf(bare("mlx5_0"))
+		s.Paths = pairs
+		out := sceneOf("libibverbs", s)
+		for i := range pairs {
+			out.runs = append(out.runs, askRun("mlx5_0", &pairs[i].Path))
+		}
+		n := 0
+		for series := range values(t, out.collector()) {
+			if strings.HasPrefix(series, "rdma_path_") {
+				n++
+			}
+		}
+		if n > 12*len(pairs) || n < 11*len(pairs) {
+			t.Errorf("%d series of %d pairs", n, len(pairs))
 		}
 	}
 	for series := range values(t, adapter().collector()) {
@@ -71,38 +79,17 @@ func TestPathBudget(t *testing.T) {
 	}
 }
 
-// TestPathCounters verifies that packets and results add up, and go with their pair and device.
+// TestPathCounters verifies that results are counted, and that those without a name are not.
 func TestPathCounters(t *testing.T) {
 	t.Parallel()
-	s := sceneOf("libibverbs", stateOf(bare("mlx5_0")))
-	all, device := pathsOf(), &s.snapshot.Devices[0]
-	device.Paths = all[:2]
-	c := s.collector()
-	lost := &all[6].Path
-	sent := func(p *state.Path) string {
-		return fmt.Sprintf(`rdma_path_packets_sent_total{device="mlx5_0",peer=%q,peer_device=%q}`, p.Peer, p.PeerDevice)
+	c := sceneOf("libibverbs", stateOf(bare("mlx5_0"))).collector()
+	for _, result := range []state.PathResult{state.PathForward, state.PathForward, state.PathOK, "made up"} {
+		c.Observe(askRun("mlx5_0", &state.Path{Peer: "one", Result: result}))
 	}
-	forward := strings.NewReplacer("sent", "lost", `{device`, `{device`, `,peer="`, `,direction="forward",peer="`).Replace(sent(lost))
-	const result = `rdma_path_probes_total{device="mlx5_0",result="lost_forward"}`
-	compare(t, values(t, c), map[string]string{sent(&all[0].Path): "0", result: ""})
-	for range 2 {
-		c.Observe(askRun("mlx5_0", &all[0].Path))
-		c.Observe(askRun("mlx5_0", lost)) // Its state is not published yet.
+	result := func(r state.PathResult) string {
+		return fmt.Sprintf(`rdma_path_probes_total{device="mlx5_0",result=%q}`, r)
 	}
-	compare(t, values(t, c), map[string]string{
-		sent(&all[0].Path): "66", sent(lost): "", result: "2", `rdma_path_probes_total{device="mlx5_0",result="ok"}`: "2",
-	})
-	device.Paths = all[6:7]
-	compare(t, values(t, c), map[string]string{sent(&all[0].Path): "", sent(lost): "66", forward: "6"})
-	device.Paths = all[:7]
-	compare(t, values(t, c), map[string]string{sent(&all[0].Path): "0", sent(lost): "66"})
-	for i := range 300 {
-		c.Observe(askRun("mlx5_0", &state.Path{Peer: fmt.Sprint("churn", i), Result: "made up", Sent: -1}))
-	}
-	many := state.Path{Peer: "one too many", Sent: 5, Result: state.PathOK}
-	c.Observe(askRun("mlx5_0", &many))
-	device.Paths = append(device.Paths, state.PathState{Path: many})
-	compare(t, values(t, c), map[string]string{sent(&many): "0", `rdma_path_probes_total{device="mlx5_0",result="made up"}`: ""})
+	compare(t, values(t, c), map[string]string{result("ok"): "1", result("lost_forward"): "2", result("made up"): "", result("mtu"): ""})
 	c.Forget("mlx5_0")
-	compare(t, values(t, c), map[string]string{sent(lost): "0", result: ""})
+	compare(t, values(t, c), map[string]string{result("lost_forward"): ""})
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdma_exporter/internal/inventory"
+	"rdma_exporter/internal/path"
 	"rdma_exporter/internal/probe"
 	"rdma_exporter/internal/probe/contract"
 	"rdma_exporter/internal/probe/session"
@@ -42,7 +43,7 @@ type settings struct {
 	// Quick is true in a quick audit.
 	Quick bool `json:"quick,omitempty"`
 	// Peers is how to ask peers.
-	Peers peerSettings `json:"peers"`
+	Peers path.Config `json:"peers"`
 }
 
 // runChild is the commands probe, contract, inventory and hardware. Each writes a report to
@@ -68,12 +69,11 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 	case string(state.KindHardware):
 		return readHardware(ctx, o, std)
 	case commandAsk, commandAnswer:
-		return runPathChild(ctx, o, std)
+	default:
+		// A garbage collection would change what the probes measure. A run allocates little.
+		debug.SetGCPercent(-1)
+		debug.SetMemoryLimit(childMemory)
 	}
-	// A garbage collection would change what the probes measure. A run allocates little.
-	debug.SetGCPercent(-1)
-	debug.SetMemoryLimit(childMemory)
-
 	in, err := readInput(o, std.in)
 	if err != nil {
 		return err
@@ -94,7 +94,14 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 		return err
 	}
 	out := wire.NewWriter(std.out)
-	if o.command == string(state.KindBandwidth) {
+	switch o.command {
+	case commandAsk:
+		return askPeer(ctx, in, driver, session.Options{
+			Provider: provider, Device: o.device, Out: out, Opened: func() { announce(ctx, s, o.device, out) },
+		})
+	case commandAnswer:
+		return answerPeers(ctx, in, session.Options{Provider: provider, Device: o.device}, std)
+	case string(state.KindBandwidth):
 		return measureBandwidth(ctx, s, session.Options{Provider: provider, Device: o.device, DestroyTimeout: s.Probe.DestroyTimeout, Out: out})
 	}
 	return work(ctx, o.command, in.Request, probe.Options{

@@ -26,6 +26,7 @@ func decoded(t *testing.T, stdin []byte) wire.Input[settings] {
 	if err != nil {
 		t.Fatal(err)
 	}
+	in.Rest = nil
 	return in
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/health/expect"
+	"rdma_exporter/internal/healthcheck"
 	"rdma_exporter/internal/input"
 	"rdma_exporter/internal/path"
 	"rdma_exporter/internal/probe"
@@ -43,10 +44,7 @@ func (o *options) loadConfig() error {
 	if err := decodeConfig(b, &c); err != nil {
 		return fmt.Errorf("--config.file %s: %w", o.configFile, err)
 	}
-	if err := o.path.load(c.Path); err != nil {
-		return fmt.Errorf("--config.file %s: %w", o.configFile, err)
-	}
-	o.probe, o.findings = c.Probe, c.Findings
+	o.probe, o.findings, o.path.config = c.Probe, c.Findings, c.Path
 	o.findings.Accept, o.findings.DocsURL, o.findings.Expect = c.Accept, c.DocsURL, c.Expect
 	return o.checkExpect(c.Expect)
 }
@@ -120,7 +118,9 @@ func decodeConfig(b []byte, c *fileConfig) error {
 	if errs := input.CheckWhole(&root, c); errs != nil {
 		return errors.Join(errs...)
 	}
-	return errors.Join(c.Probe.Validate(), c.Findings.Validate(), health.ValidateAccepts(c.Accept), c.Expect.Validate(), c.Path.Validate(), checkContracts(c.Accept), checkDocsURL(c.DocsURL))
+	_, clientErr := healthcheck.Client("path.http_config_file", c.Path.HTTPConfigFile)
+	return errors.Join(c.Probe.Validate(), c.Findings.Validate(), health.ValidateAccepts(c.Accept), c.Expect.Validate(),
+		c.Path.Validate(), clientErr, checkContracts(c.Accept), checkDocsURL(c.DocsURL))
 }
 
 // checkContracts returns an error that names each unknown contract.

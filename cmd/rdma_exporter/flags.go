@@ -96,7 +96,7 @@ func newOptions() *options {
 	return &options{
 		schedule: supervisor.DefaultConfig(), probe: probe.DefaultConfig(), inventory: inventory.DefaultConfig(), findings: health.Default(),
 		hardware: hardwareSettings{Sysfs: "/sys"},
-		provider: providerLibibverbs, log: &promslog.Config{}, path: pathFlags{config: path.DefaultConfig(), peers: peerSettings{Scheme: path.DefaultConfig().Scheme}},
+		provider: providerLibibverbs, log: &promslog.Config{}, path: pathFlags{config: path.DefaultConfig()},
 	}
 }
 

@@ -1,13 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -16,12 +15,13 @@ import (
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
-	httpconfig "github.com/prometheus/common/config"
 
-	"rdma_exporter/internal/input"
+	"rdma_exporter/internal/api"
+	"rdma_exporter/internal/healthcheck"
 	"rdma_exporter/internal/path"
 	"rdma_exporter/internal/path/answer"
 	"rdma_exporter/internal/path/ask"
+	"rdma_exporter/internal/probe/errata"
 	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/supervisor"
@@ -32,18 +32,10 @@ import (
 // askTime is the time limit for asking one peer: three requests, address handles, and packets.
 const askTime = 45 * time.Second
 
-// peerSettings are what a child needs to ask a peer.
-type peerSettings struct {
-	Scheme string `json:"scheme"`
-	// HTTP is the content of path.http_config_file.
-	HTTP string `json:"http,omitempty"`
-}
-
 type pathFlags struct {
 	respond  bool
 	peerFile string
 	config   path.Config
-	peers    peerSettings
 
 	host     string
 	rc, json bool
@@ -68,23 +60,6 @@ The exit status is 0 if all paths work, 1 if one does not, and 2 if nothing can 
 	c.Flag("json", "Write the result as JSON.").BoolVar(&o.path.json)
 }
 
-// load checks the configuration, and reads the file with credentials.
-func (f *pathFlags) load(c path.Config) error {
-	f.config, f.peers = c, peerSettings{Scheme: c.Scheme}
-	if c.HTTPConfigFile == "" {
-		return nil
-	}
-	b, err := input.ReadFile(c.HTTPConfigFile)
-	if err == nil {
-		f.peers.HTTP = string(b)
-		_, err = httpconfig.LoadHTTPConfig(f.peers.HTTP)
-	}
-	if err != nil {
-		return fmt.Errorf("path.http_config_file %s: %w", c.HTTPConfigFile, err)
-	}
-	return nil
-}
-
 // schedule makes the devices ask peers, if any are configured.
 func (f *pathFlags) schedule(ctx context.Context, c *supervisor.Config, logger *slog.Logger) (list *path.List, err error) {
 	if f.peerFile == "" && f.config.DNS == "" {
@@ -99,75 +74,46 @@ func (f *pathFlags) schedule(ctx context.Context, c *supervisor.Config, logger *
 	return list, nil
 }
 
-// responder returns what answers other nodes, or nil.
+// responder returns what answers other nodes. Without requests it does nothing.
 func (f *pathFlags) responder(children *commands, snapshot func() *state.Snapshot, list *path.List, ended <-chan struct{}) (*answer.Responder, error) {
-	if !f.respond {
-		return nil, nil
+	tor := func(string) string { return f.config.ToR }
+	if list != nil {
+		tor = list.ToR
 	}
 	allow, err := f.config.Networks()
 	return answer.New(answer.Config{
 		Start: func(device string) (answer.Child, error) {
 			return answer.StartProcess(children.start(commandAnswer, device, wire.Request{}))
 		},
-		Devices: func() []path.Device {
-			tor := func(string) string { return f.config.ToR }
-			if list != nil {
-				tor = list.ToR
-			}
-			return answer.Devices(snapshot(), f.config, tor)
-		},
-		Allow: allow, Ended: ended,
+		Devices: func() []path.Device { return answer.Devices(snapshot(), f.config, tor) },
+		Allow:   allow, Ended: ended,
 	}), err
 }
 
-// runPathChild is the commands ask and answer.
-func runPathChild(ctx context.Context, o *options, std stdio) error {
-	lines := bufio.NewReader(std.in)
-	line, err := lines.ReadBytes('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("read the settings from standard input: %w", err)
-	}
-	in, err := readInput(o, bytes.NewReader(line))
+const inUse = "the device is in use, and --probe.when=idle: "
+
+// askPeer is the command ask, after its preparation.
+func askPeer(ctx context.Context, in wire.Input[settings], driver errata.Driver, o session.Options) error {
+	s, target := in.Settings, in.Request.Path
+	o.Vectors, o.DestroyTimeout = s.Probe.Notification.Vectors, s.Probe.DestroyTimeout
+	client, err := healthcheck.Client("path.http_config_file", s.Peers.HTTPConfigFile)
 	if err != nil {
 		return err
 	}
-	s := in.Settings
-	provider, err := providerOf(s)
-	if err != nil {
-		return err
-	}
-	out := wire.NewWriter(std.out)
-	reduced := reducedFor(ctx, s, o.device)
-	common := session.Options{
-		Provider: provider, Device: o.device, Vectors: s.Probe.Notification.Vectors, DestroyTimeout: s.Probe.DestroyTimeout, Out: out,
-	}
-	if o.command == commandAnswer {
-		var why error
-		if reduced != nil {
-			why = errors.New("the device is in use, and --probe.when=idle: " + reduced.Detail)
-		}
-		return answer.Serve(ctx, common, why, lines, std.out)
-	}
-	if in.Request.Path == nil {
-		return errors.New("there is no peer to ask")
-	}
-	http, err := httpconfig.LoadHTTPConfig(s.Peers.HTTP)
-	if err != nil {
-		return fmt.Errorf("the settings for HTTP: %w", err)
-	}
-	client, err := httpconfig.NewClientFromConfig(*http, programName)
-	if err != nil {
-		return fmt.Errorf("the settings for HTTP: %w", err)
-	}
-	driver, err := driverOf(ctx, s, o.command, o.device)
-	if err != nil {
-		return err
-	}
-	common.Opened = func() { announce(ctx, s, o.device, out) }
 	return ask.Run(ctx, ask.Options{
-		Options: common, Target: *in.Request.Path, Reduced: reduced, Client: client, Base: s.Peers.Scheme + "://" + in.Request.Path.Peer,
+		Options: o, Target: target, Reduced: reducedFor(ctx, s, o.Device), Client: client, Base: s.Peers.Scheme + "://" + target.Peer,
 		HasFlowLabels: slices.Contains([]string{"mlx5", "mlx5_core", "hns"}, driver.Name), Random: rand.IntN,
 	})
+}
+
+// answerPeers is the command answer, after its preparation.
+func answerPeers(ctx context.Context, in wire.Input[settings], o session.Options, std stdio) (err error) {
+	s := in.Settings
+	o.Vectors, o.DestroyTimeout = s.Probe.Notification.Vectors, s.Probe.DestroyTimeout
+	if reduced := reducedFor(ctx, s, o.Device); reduced != nil {
+		err = errors.New(inUse + reduced.Detail)
+	}
+	return answer.Serve(ctx, o, err, in.Rest, std.out)
 }
 
 // runPath is the command path.
@@ -194,7 +140,7 @@ func runPath(ctx context.Context, o *options, std stdio) int {
 }
 
 // askAll asks from each device.
-func askAll(ctx context.Context, o *options) (found []state.DevicePath, err error) {
+func askAll(ctx context.Context, o *options) (found []api.PathRow, err error) {
 	target := o.path.host
 	if _, _, err := net.SplitHostPort(target); err != nil {
 		target = net.JoinHostPort(target, defaultAddress[1:])
@@ -205,17 +151,14 @@ func askAll(ctx context.Context, o *options) (found []state.DevicePath, err erro
 	}
 	config.Paths.Timeout = askTime
 	names, err := config.Discover()
-	if err != nil {
-		return nil, err
+	if err == nil && len(names) == 0 {
+		err = errors.New("there is no RDMA device, or --device matches none")
 	}
-	if len(names) == 0 {
-		return nil, errors.New("there is no RDMA device, or --device matches none")
+	s, newErr := supervisor.New(config)
+	if err := cmp.Or(err, newErr); err != nil {
+		return nil, err
 	}
 	slices.Sort(names)
-	s, err := supervisor.New(config)
-	if err != nil {
-		return nil, err
-	}
 	for _, name := range names {
 		t := wire.PathTarget{Peer: target, Rail: o.path.config.RailOf(name), ToR: o.path.config.ToR, RC: o.path.rc}
 		run, err := s.Ask(ctx, name, t)
@@ -224,27 +167,25 @@ func askAll(ctx context.Context, o *options) (found []state.DevicePath, err erro
 		}
 		p := run.Path
 		if p == nil {
-			p = &state.Path{Peer: target, Result: state.PathRefused, Detail: "the device is in use, and --probe.when=idle: " + run.Reduced.Detail}
+			p = &state.Path{Peer: target, Result: state.PathRefused, Detail: inUse + run.Reduced.Detail}
 		}
-		found = append(found, state.DevicePath{Device: name, PathState: state.PathState{}.Next(*p, run.Started)})
+		d := state.DeviceState{Name: name, Paths: []state.PathState{state.PathState{}.Next(*p, run.Started)}}
+		found = append(found, api.PathRows(&d, time.Now())...)
 	}
 	return found, nil
 }
 
-func writePaths(found []state.DevicePath, o *options, std stdio) error {
+func writePaths(found []api.PathRow, o *options, std stdio) (err error) {
 	var b bytes.Buffer
 	if o.path.json {
 		e := json.NewEncoder(&b)
 		e.SetIndent("", "  ")
-		if err := e.Encode(found); err != nil {
-			return fmt.Errorf("encode the result: %w", err)
-		}
-		return writeOut(b.Bytes(), std)
+		err = e.Encode(found)
+	} else {
+		err = terminal.WritePaths(&b, found, terminal.Detect(file(std.out), os.Getenv))
 	}
-	for _, p := range found {
-		if err := terminal.WritePaths(&b, p.Device, []state.PathState{p.PathState}, time.Now(), terminal.Detect(file(std.out), os.Getenv)); err != nil {
-			return err
-		}
+	if err != nil {
+		return fmt.Errorf("encode the result: %w", err)
 	}
 	return writeOut(b.Bytes(), std)
 }

@@ -97,7 +97,7 @@ type exporter struct {
 	// saver is nil without --state.dir.
 	saver *saved.Saver
 	host  *hostWatch
-	// peers is nil if none are asked, and responder if none are answered.
+	// peers is nil if none are asked. responder gets requests only with --peer.respond.
 	peers     *path.List
 	responder *answer.Responder
 	// ended is closed when the exporter ends.
@@ -153,12 +153,7 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 	}
 	exposed := o.metrics(evaluate)
 	exposed.Exporter = func() collector.Exporter { return e.self(dropped()) }
-	exposed.Sessions = func() map[string]uint64 {
-		if e.responder == nil {
-			return nil
-		}
-		return e.responder.Sessions()
-	}
+	exposed.Sessions = func() map[string]uint64 { return e.responder.Sessions() }
 	exposed.Asked, exposed.Sizes = children.asked, children.sizes
 	c := collector.New(exposed)
 	config.Observers, config.Logger = []supervisor.Observer{c}, logger
@@ -211,14 +206,14 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 		return api.New(evaluate(), api.Options{Now: now, Version: version.Version, Host: host, Maintenance: e.host.times().maintenance})
 	}
 	w.Verdict = func(o verdict.Options, now time.Time) verdict.Verdict { return verdict.Of(evaluate(), o, now) }
-	if e.responder != nil && o.path.config.Listen == "" {
+	if o.path.respond && o.path.config.Listen == "" {
 		w.Paths = e.responder.Handler()
 	}
 	e.supervisor = s
 	if e.handler, err = web.New(w); err != nil {
 		return nil, fmt.Errorf("--web.telemetry-path: %w", err)
 	}
-	if e.listeners, err = web.Listen(ctx, o.listen); err != nil || e.responder == nil || o.path.config.Listen == "" {
+	if e.listeners, err = web.Listen(ctx, o.listen); err != nil || !o.path.respond || o.path.config.Listen == "" {
 		return e, err
 	}
 	api := *o.listen
@@ -318,9 +313,7 @@ func (e *exporter) run(ctx context.Context, reloads <-chan os.Signal) error {
 	webErr := web.Serve(ctx, e.handler, e.listeners, e.webFile, e.logger)
 	cancel()
 	running.Wait()
-	if e.responder != nil {
-		e.responder.Wait()
-	}
+	e.responder.Wait()
 	select {
 	case <-ended:
 	case <-time.After(fileTime):

@@ -41,7 +41,7 @@ func (o *options) supervise() (s supervisor.Config, children *commands, err erro
 
 // settings returns the settings of each child.
 func (o *options) settings() settings {
-	s := settings{Provider: o.provider, Probe: o.probe, When: o.when, Inventory: o.inventory, Hardware: o.hardware, Audit: auditsOnce(o.command), Quick: o.quick, Peers: o.path.peers}
+	s := settings{Provider: o.provider, Probe: o.probe, When: o.when, Inventory: o.inventory, Hardware: o.hardware, Audit: auditsOnce(o.command), Quick: o.quick, Peers: o.path.config}
 	// Measuring notification leaves time for the rest of a run, such as destroying objects.
 	if free := o.schedule.Timeout - o.probe.DestroyTimeout; free > 0 {
 		n := &s.Probe.Notification

@@ -73,7 +73,7 @@ func (p parameter) IsCumulative() bool { return p.key == "accept" }
 func runVerdict(ctx context.Context, o *options, std stdio) int {
 	v := &o.verdict
 	target, err := healthcheck.Target(v.url, v.timeout, "put them into --http.config.file")
-	client, wrong := healthcheck.Client(v.httpConfig)
+	client, wrong := healthcheck.Client("--http.config.file", v.httpConfig)
 	if err := errors.Join(err, wrong); err != nil {
 		complain(std, fmt.Errorf("%w, try --help", err))
 		return exitUsage

@@ -136,8 +136,8 @@ func fetch(ctx context.Context, client *http.Client, u *url.URL) (status int, bo
 	return response.StatusCode, body, nil
 }
 
-// Client returns a client with the CA and secrets of --http.config.file. The file may be empty.
-func Client(file string) (client *http.Client, err error) {
+// Client returns a client with the CA and secrets of the file that an option names. It may be empty.
+func Client(option, file string) (client *http.Client, err error) {
 	var c *config.HTTPClientConfig
 	b := []byte("{}")
 	if file != "" {
@@ -152,7 +152,7 @@ func Client(file string) (client *http.Client, err error) {
 		client, err = config.NewClientFromConfig(*c, "rdma_exporter", config.WithKeepAlivesDisabled())
 	}
 	if err != nil {
-		return nil, fmt.Errorf("--http.config.file: %w", err)
+		return nil, fmt.Errorf("%s: %w", option, err)
 	}
 	return client, nil
 }

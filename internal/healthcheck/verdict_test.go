@@ -18,7 +18,7 @@ import (
 // verdictOf returns what an exporter answers to a client with the file of --http.config.file.
 func verdictOf(t *testing.T, given, file string, query url.Values) (verdict.Verdict, error) {
 	t.Helper()
-	client, err := healthcheck.Client(file)
+	client, err := healthcheck.Client("--http.config.file", file)
 	if err != nil {
 		return verdict.Verdict{}, err
 	}

@@ -53,12 +53,6 @@ func (p *Path) Tried() bool {
 	return p.Result != PathControl && p.Result != PathRefused && p.Result != PathUnsupported
 }
 
-// Pair names the peer and its device.
-func (p *Path) Pair() PathPair { return PathPair{p.Peer, p.PeerDevice} }
-
-// PathPair is a device of a peer.
-type PathPair struct{ Peer, Device string }
-
 // PathResult is how a path was found, or why it could not be tried.
 type PathResult string
 
@@ -89,7 +83,8 @@ const (
 // PathResults returns every result.
 func PathResults() []PathResult {
 	return []PathResult{
-		PathOK, PathControl, PathRefused, PathSource, PathTarget, PathAddress, PathForward, PathReverse, PathMTU, PathFlow, PathSlow, PathUnsupported,
+		PathOK, PathControl, PathRefused, PathSource, PathTarget, PathAddress,
+		PathForward, PathReverse, PathMTU, PathFlow, PathSlow, PathUnsupported,
 	}
 }
 
@@ -123,6 +118,11 @@ type PathState struct {
 	// that took much longer.
 	Usual time.Duration `json:"rtt_usual_ns,omitempty"`
 	Late  int           `json:"late,omitempty"`
+	// AllSent, AllForward and AllReverse are the packets of all runs since the exporter started:
+	// those sent, and those lost on the way there and back.
+	AllSent    uint64 `json:"-"`
+	AllForward uint64 `json:"-"`
+	AllReverse uint64 `json:"-"`
 }
 
 const (
@@ -135,9 +135,21 @@ const (
 	usualWeight = 7
 )
 
-// Next returns the state of a pair after a run.
+// Next returns the state after a run. A run that does not know the device of the peer keeps the one
+// before, and one with another device begins anew.
 func (s PathState) Next(p Path, at time.Time) PathState {
-	next := PathState{Path: p, At: at, Worked: s.Worked, Usual: s.Usual}
+	switch p.PeerDevice {
+	case s.PeerDevice:
+	case "":
+		p.PeerDevice, p.PeerRail = s.PeerDevice, s.PeerRail
+	default:
+		s = PathState{}
+	}
+	next := s
+	next.Path, next.At, next.Failures, next.Late = p, at, 0, 0
+	next.AllSent += uint64(max(p.Sent, 0))
+	next.AllForward += uint64(max(p.LostForward, 0))
+	next.AllReverse += uint64(max(p.LostReverse, 0))
 	if p.Failed() {
 		if next.Failures = 1; s.Failures > 0 && s.Tried() == p.Tried() {
 			next.Failures += s.Failures
@@ -158,10 +170,4 @@ func (s PathState) Next(p Path, at time.Time) PathState {
 		next.Usual = (usualWeight*s.Usual + rtt) / (usualWeight + 1)
 	}
 	return next
-}
-
-// DevicePath is a path of a device, for lists of several devices.
-type DevicePath struct {
-	Device string `json:"device"`
-	PathState
 }

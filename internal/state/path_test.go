@@ -7,6 +7,20 @@ import (
 	"rdma_exporter/internal/state"
 )
 
+// TestPathNextDevice verifies that packets add up as long as the peer has the same device, or does not
+// say which.
+func TestPathNextDevice(t *testing.T) {
+	const sent = 9
+	s := state.PathState{}.Next(state.Path{Result: state.PathOK, PeerDevice: "a", PeerRail: "r", Sent: sent, LostForward: 3, LostReverse: 2}, time.Unix(1e9, 0))
+	s = s.Next(state.Path{Result: state.PathOK, Sent: sent, LostForward: -1, LostReverse: 1}, time.Unix(2e9, 0))
+	if s.PeerDevice != "a" || s.PeerRail != "r" || s.AllSent != 2*sent || s.AllForward != 3 || s.AllReverse != 3 || s.Worked.Unix() != 2e9 {
+		t.Errorf("%+v", s)
+	}
+	if s = s.Next(state.Path{PeerDevice: "b", Result: state.PathMTU, Sent: sent}, time.Unix(3e9, 0)); s.AllSent != sent || !s.Worked.IsZero() {
+		t.Errorf("%+v", s)
+	}
+}
+
 // TestPathNext verifies what a pair remembers: when it worked, how often it failed, and how long
 // its round trip used to take. A single slow run is not slow.
 func TestPathNext(t *testing.T) {

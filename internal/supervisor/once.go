@@ -169,7 +169,7 @@ func (w *worker) onceOnly(runs, inventories context.Context) {
 	})
 	if w.paths != nil {
 		for _, t := range w.s.cfg.Paths.Peers(w.name) {
-			w.paths.ask(runs, t, w.s.cfg.Paths.Timeout)
+			w.paths.ask(runs, t)
 		}
 	}
 	if w.inventory != nil {

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -38,42 +39,36 @@ type pathWorker struct {
 	w     *worker
 	log   changeLogger
 	began time.Time
-	// last is when a peer was asked or left out, and skip counts the slots in which it is still
-	// left out after failures.
-	last map[string]time.Time
-	skip map[string]int
+	// after is when the next slot of a peer may come. After failures, that is later.
+	after map[string]time.Time
 }
 
-// run asks each peer in its slot, until ctx is done or a child is stuck.
+// run asks each peer in its slot, until ctx is done.
 func (p *pathWorker) run(ctx context.Context) {
-	cfg := p.w.s.cfg.Paths
 	for {
-		target, at := p.next(cfg, time.Now())
+		target, at := p.next(time.Now())
 		// Peers may change, and the clock may be set, so no wait is long.
 		if !pause(ctx, min(max(time.Until(at), time.Second), pathPause)) {
 			return
 		}
-		if now := time.Now(); target != nil && !now.Before(at) {
-			p.last[target.Peer] = now
-			if p.skip[target.Peer] > 0 {
-				p.skip[target.Peer]--
-			} else if !p.ask(ctx, *target, cfg.Timeout) {
-				return
-			}
+		if target != nil && !time.Now().Before(at) {
+			p.ask(ctx, *target)
 		}
 	}
 }
 
 // next returns the target whose slot comes next, and when. A slot in the pause after the last run
 // is made up for.
-func (p *pathWorker) next(cfg Paths, now time.Time) (next *wire.PathTarget, at time.Time) {
+func (p *pathWorker) next(now time.Time) (next *wire.PathTarget, at time.Time) {
+	cfg := &p.w.s.cfg.Paths
+	at = now.Add(pathPause)
 	for _, t := range cfg.Peers(p.w.name) {
-		last := p.last[t.Peer]
-		if age := now.Sub(last); age < 0 || age > 2*cfg.Interval {
-			last = now // It was never asked, or the clock was set.
-			p.last[t.Peer] = now
+		after := p.after[t.Peer]
+		if age := now.Sub(after); age < -MaxPathSkips*cfg.Interval || age > 2*cfg.Interval {
+			after = now // It was never asked, or the clock was set.
+			p.after[t.Peer] = now
 		}
-		if slot := cfg.Slot(t.Peer, last); next == nil || slot.Before(at) {
+		if slot := cfg.Slot(t.Peer, after); next == nil || slot.Before(at) {
 			next, at = &t, slot
 		}
 	}
@@ -85,35 +80,29 @@ func (p *pathWorker) next(cfg Paths, now time.Time) (next *wire.PathTarget, at t
 	return next, at
 }
 
-// ask runs one child, and reports whether the next one can follow. A device whose probes hang is
-// left alone.
-func (p *pathWorker) ask(ctx context.Context, t wire.PathTarget, timeout time.Duration) bool {
+// ask runs one child. A device is left alone if its probes hang, or a child is left.
+func (p *pathWorker) ask(ctx context.Context, t wire.PathTarget) {
 	s := p.w.s
+	left := func(kind state.Kind) bool { return s.leftovers[leftoverKey{kind, p.w.name}] != nil }
 	s.mu.Lock()
-	hangs := s.leftovers[leftoverKey{state.KindProbe, p.w.name}] != nil || copied(p.w.state.Last).Outcome == state.OutcomeTimeout
+	hangs := left(state.KindAsk) || left(state.KindProbe) || copied(p.w.state.Last).Outcome == state.OutcomeTimeout
 	s.mu.Unlock()
 	p.began = time.Now()
+	p.after[t.Peer] = p.began
 	if hangs {
-		return true
+		return
 	}
 	release, err := s.inventories.acquireAs(ctx, false)
 	if err != nil {
-		return false
+		return
 	}
-	res := s.runChild(ctx, task{device: p.w.name, kind: state.KindAsk, timeout: timeout, request: wire.Request{Path: &t}})
+	res := s.runChild(ctx, pathTask(p.w.name, t, s.cfg.Paths.Timeout))
 	release()
 	if res.run != nil {
 		p.took(res, t)
 	}
-	if res.left == nil {
-		return res.run != nil
-	}
-	left := s.leave(state.KindAsk, []string{p.w.name}, res, p.log.log)
-	select {
-	case <-left.exited:
-		return true
-	case <-ctx.Done():
-		return false
+	if res.left != nil {
+		s.leave(state.KindAsk, []string{p.w.name}, res, p.log.log)
 	}
 }
 
@@ -132,60 +121,52 @@ func foundBy(run *state.Run, t wire.PathTarget) *state.Path {
 
 // took delivers a finished run.
 func (p *pathWorker) took(res result, t wire.PathTarget) {
-	run := res.run
+	run, cfg := res.run, &p.w.s.cfg.Paths
 	run.Path = foundBy(run, t)
 	p.w.inventory.childEnded(run)
 	p.log.run(run, res.stderr, "Asking a peer failed", "Peers can be asked again", "Peer asked")
-	listed := p.w.s.cfg.Paths.Peers(p.w.name)
+	listed := cfg.Peers(p.w.name)
 	p.w.deliver(res, func(dev *state.DeviceState) {
 		dev.Paths = nextPaths(dev.Paths, run, listed)
-		p.skip[t.Peer] = 0
-		for _, s := range dev.Paths {
-			if s.Peer == t.Peer {
-				p.skip[t.Peer] = min(max(s.Failures-1, 0), MaxPathSkips)
-			}
-		}
+		skip := min(max(pathTo(t.Peer, dev.Paths).Failures-1, 0), MaxPathSkips)
+		p.after[t.Peer] = p.began.Add(time.Duration(skip) * cfg.Interval)
 	})
 }
 
-// nextPaths returns the paths after a run, in the order of the listed peers. A run that does not
-// know the device of the peer takes the place of one that did.
+// nextPaths returns the paths after a run, in the order of the listed peers.
 func nextPaths(before []state.PathState, run *state.Run, listed []wire.PathTarget) (after []state.PathState) {
 	for _, t := range listed {
-		i := slices.IndexFunc(before, func(s state.PathState) bool { return s.Peer == t.Peer })
-		var was state.PathState
-		if i >= 0 {
-			was = before[i]
+		s := pathTo(t.Peer, before)
+		if run.Path != nil && run.Path.Peer == t.Peer {
+			s = s.Next(*run.Path, run.Started)
 		}
-		switch {
-		case run.Path != nil && run.Path.Peer == t.Peer:
-			found := *run.Path
-			if found.PeerDevice == "" {
-				found.PeerDevice, found.PeerRail = was.PeerDevice, was.PeerRail
-			} else if was.PeerDevice != found.PeerDevice {
-				was = state.PathState{}
-			}
-			after = append(after, was.Next(found, run.Started))
-		case i >= 0:
-			after = append(after, was)
+		if s.Peer != "" {
+			after = append(after, s)
 		}
 	}
 	return after
 }
 
-// Ask asks a peer once, for somebody who waits, and returns the run. It has a path unless it was
-// reduced. A supervisor that
-// asks does nothing else.
+// pathTo returns the path to a peer. It is empty if the peer was not asked yet.
+func pathTo(peer string, all []state.PathState) (s state.PathState) {
+	if i := slices.IndexFunc(all, func(s state.PathState) bool { return s.Peer == peer }); i >= 0 {
+		s = all[i]
+	}
+	return s
+}
+
+func pathTask(device string, t wire.PathTarget, timeout time.Duration) task {
+	return task{device: device, kind: state.KindAsk, timeout: timeout, request: wire.Request{Path: t}}
+}
+
+// Ask asks a peer once, for somebody who waits. The run has a path unless it was reduced. A
+// supervisor that asks does nothing else.
 func (s *Supervisor) Ask(ctx context.Context, device string, t wire.PathTarget) (*state.Run, error) {
 	s.once, s.over = true, ctx.Done()
-	res := s.runChild(ctx, task{device: device, kind: state.KindAsk, timeout: s.cfg.Paths.Timeout, request: wire.Request{Path: &t}})
-	switch {
-	case res.run != nil:
-		res.run.Path = foundBy(res.run, t)
-		return res.run, nil
-	case res.notStarted != nil:
-		return nil, res.notStarted
-	default:
-		return nil, errors.New("interrupted")
+	res := s.runChild(ctx, pathTask(device, t, s.cfg.Paths.Timeout))
+	if res.run == nil {
+		return nil, cmp.Or(res.notStarted, errors.New("interrupted"))
 	}
+	res.run.Path = foundBy(res.run, t)
+	return res.run, nil
 }

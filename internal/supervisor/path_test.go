@@ -3,6 +3,7 @@ package supervisor
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"rdma_exporter/internal/path"
@@ -142,6 +143,35 @@ func TestPathsOfHungDevice(t *testing.T) {
 			t.Errorf("asked at %v", starts)
 		}
 	})
+}
+
+// TestPathsStuck verifies that nothing waits for a child that does not end, and that the device asks
+// no peer until it does.
+func TestPathsStuck(t *testing.T) {
+	t.Parallel()
+	for name, once := range map[string]bool{"once": true, "schedule": false} {
+		subtest(t, name, func(t *testing.T) {
+			s := scriptUnkillable()
+			b := newPathBench(t, func(string, int) script { return s }, []string{"one:1", "two:2"}, nil)
+			asked := func() int { return len(b.kids.startsOf(asking("one:1"))) + len(b.kids.startsOf(asking("two:2"))) }
+			if once {
+				_, err := b.once(t.Context())
+				wantEqual(t, "error", err, nil)
+			} else {
+				b.after(16 * time.Minute)
+			}
+			wantEqual(t, "runs", asked(), 1)
+			if dev := stateOf(t, b.Snapshot(), "a"); dev.Stuck == nil {
+				t.Errorf("it is not shown: %+v", dev)
+			}
+			close(s.release)
+			synctest.Wait()
+			if !once {
+				b.after(32 * time.Minute)
+				wantEqual(t, "asked again", asked() > 1, true)
+			}
+		})
+	}
 }
 
 // TestPathsMadeUp verifies that a run whose slot passed in the pause waits until the lease of the

@@ -78,7 +78,7 @@ func newWorker(s *Supervisor, name string) *worker {
 		w.inventory = newInventoryWorker(w)
 	}
 	if s.cfg.Paths.Interval > 0 {
-		w.paths = &pathWorker{w: w, log: changeLogger{log: log}, last: make(map[string]time.Time), skip: make(map[string]int)}
+		w.paths = &pathWorker{w: w, log: changeLogger{log: log}, after: make(map[string]time.Time)}
 		w.state.Paths = s.cfg.Paths.Worked[name]
 	}
 	return w

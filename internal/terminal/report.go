@@ -49,10 +49,10 @@ func WriteBrief(w io.Writer, s *api.Status, end End, screen Screen) error {
 	return write(w, "brief", report{Status: s, End: end}, screen)
 }
 
-// WritePaths writes a table of the paths of a device to devices of peers as seen at a moment, and
-// for each that does not work, the evidence and what it means. The error is that of w.
-func WritePaths(w io.Writer, device string, paths []state.PathState, now time.Time, screen Screen) error {
-	return write(w, "paths", api.PathRows(&state.DeviceState{Name: device, Paths: paths}, now), screen)
+// WritePaths writes a table of paths, and for each that does not work, the evidence and what to do.
+// The error is that of w.
+func WritePaths(w io.Writer, rows []api.PathRow, screen Screen) error {
+	return write(w, "paths", rows, screen)
 }
 
 func write(w io.Writer, name string, r any, screen Screen) error {

@@ -202,13 +202,14 @@ func TestWritePaths(t *testing.T) {
 	screen := terminal.Screen{Unicode: true, Width: 100}
 	paths := apitest.Paths()
 	paths[3].Peer = evil
-	if err := terminal.WritePaths(&b, "mlx5_0", paths, apitest.Now(), screen); err != nil {
+	rows := api.PathRows(&state.DeviceState{Name: "mlx5_0", Paths: paths}, apitest.Now())
+	if err := terminal.WritePaths(&b, rows, screen); err != nil {
 		t.Fatal(err)
 	}
 	golden.Check(t, filepath.Join("testdata", "paths.txt"), b.String())
 	harmless(t, b.String(), screen)
 	want := errors.New("no space left on device")
-	if err := terminal.WritePaths(broken{want}, "mlx5_0", paths, apitest.Now(), screen); !errors.Is(err, want) {
+	if err := terminal.WritePaths(broken{want}, rows, screen); !errors.Is(err, want) {
 		t.Errorf("the error is %v, want %v", err, want)
 	}
 }

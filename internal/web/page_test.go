@@ -113,8 +113,8 @@ func more() map[string][]string {
 		"peers": {
 			`<thead><tr><th scope="col">peer</th><th scope="col">its device</th><th scope="col">result</th>`,
 			`<tr><th scope="row">node-18:10879</th><td>mlx5_0</td><td>ok, RC success</td><td></td><td>2.9 µs, 3.4 µs, 81 µs</td><td>0, 0 of 9</td><td>4096</td><td>20 s ago</td></tr>`,
-			`<p><span class="badge warning"><span aria-hidden="true">▲</span> lost_forward</span> <b>node-19:10879, mlx5_0:</b> 6 of 9 packets were lost on the way there, 1 on the way back. Packets get lost on the way to the peer.`,
-			`<p><span class="badge info"><span aria-hidden="true">i</span> control_unreachable</span> <b>node-21:10879:</b> dial tcp: connection refused. The peer could not be asked`,
+			`<p><span class="badge warning"><span aria-hidden="true">▲</span> lost_forward</span> <b>node-19:10879, mlx5_0:</b> 6 of 9 packets were lost on the way there, 1 on the way back.</p>`,
+			`<p><span class="badge info"><span aria-hidden="true">i</span> control_unreachable</span> <b>node-21:10879:</b> dial tcp: connection refused.</p>`,
 		},
 		"left_alone": {
 			"; reduced: mpirun (process 4711) holds queue pairs</li>", "; put off: mpirun (process 4711) holds queue pairs</li>",

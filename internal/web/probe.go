@@ -2,45 +2,40 @@ package web
 
 import (
 	"cmp"
-	"maps"
 	"net/http"
-	"slices"
-	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/state"
-	"rdma_exporter/internal/text"
 )
 
 // newProbe serves the last result for a pair in the form of blackbox_exporter. It starts no run.
 func newProbe(c Config) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
-		target, device, module := query.Get("target"), query.Get("device"), cmp.Or(query.Get("module"), "ud")
-		found := make(map[string]*state.PathState) // the last result of each device
+		target, device := query.Get("target"), query.Get("device")
+		var found []*state.PathState
 		for _, d := range cmp.Or(c.Snapshot(), new(state.Snapshot)).Devices {
 			for i := range d.Paths {
-				p, last := &d.Paths[i], found[d.Name]
-				if p.Peer == target && (device == "" || device == d.Name) && (last == nil || p.At.After(last.At)) {
-					found[d.Name] = p
+				if d.Paths[i].Peer == target && (device == "" || device == d.Name) {
+					found = append(found, &d.Paths[i])
 				}
 			}
 		}
-		names := slices.Sorted(maps.Keys(found))
 		switch {
 		case target == "":
 			respond(w, http.StatusBadRequest, "target is missing: use HOST:PORT of a peer.")
-		case module != "ud":
+		case cmp.Or(query.Get("module"), "ud") != "ud":
 			respond(w, http.StatusBadRequest, "There is no such module: use ud.")
-		case len(names) == 0:
+		case len(found) == 0:
 			respond(w, http.StatusNotFound, "There is no result for this target and device: "+api.Path+" lists the pairs.")
-		case len(names) > 1:
-			respond(w, http.StatusBadRequest, text.Clean("device is missing: use one of "+strings.Join(names, ", ")+"."))
+		case len(found) > 1:
+			respond(w, http.StatusBadRequest, "device is missing: several ask this target. "+api.Path+" lists the pairs.")
 		default:
-			promhttp.HandlerFor(probed(found[names[0]]), promhttp.HandlerOpts{EnableOpenMetrics: true}).ServeHTTP(w, r)
+			promhttp.HandlerFor(probed(found[0]), promhttp.HandlerOpts{EnableOpenMetrics: true}).ServeHTTP(w, r)
 		}
 	})
 }
@@ -48,20 +43,21 @@ func newProbe(c Config) http.Handler {
 // probed returns the metrics of a result. Those without a value are absent.
 func probed(p *state.PathState) prometheus.Gatherer {
 	registry := prometheus.NewRegistry()
-	add := func(is bool, name, help string, labels []string, values map[string]float64) {
-		gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
-		for of, value := range values {
-			gauge.WithLabelValues([]string{of}[:len(labels)]...).Set(value)
-		}
-		if is {
-			registry.MustRegister(gauge)
+	add := func(value float64, name, help string, labels prometheus.Labels) {
+		opts := prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}
+		registry.MustRegister(prometheus.NewGaugeFunc(opts, func() float64 { return value }))
+	}
+	add(map[bool]float64{false: 1}[p.Failed()], "probe_success", "Whether the path works.", nil)
+	add(float64(p.At.UnixMilli())/1e3, "rdma_path_timestamp_seconds", "Start of the last run, in seconds since the epoch.", nil)
+	if p.Sent > 0 {
+		for direction, n := range map[string]int{"forward": p.LostForward, "reverse": p.LostReverse} {
+			add(float64(n), "rdma_path_packets_lost", "Packets that the last run lost.", prometheus.Labels{"direction": direction})
 		}
 	}
-	add(true, "probe_success", "Whether the path works.", nil, map[string]float64{"": map[bool]float64{false: 1}[p.Failed()]})
-	add(true, "rdma_path_timestamp_seconds", "Start of the last run, in seconds since the epoch.", nil, map[string]float64{"": float64(p.At.UnixMilli()) / 1e3})
-	add(p.Sent > 0, "rdma_path_packets_lost", "Packets that the last run lost.", []string{"direction"},
-		map[string]float64{"forward": float64(p.LostForward), "reverse": float64(p.LostReverse)})
-	add(p.RTTMedian > 0, "rdma_path_rtt_seconds", "Round trip time in the last run.", []string{"stat"},
-		map[string]float64{"min": p.RTTMin.Seconds(), "median": p.RTTMedian.Seconds(), "max": p.RTTMax.Seconds()})
+	if p.RTTMedian > 0 {
+		for stat, rtt := range map[string]time.Duration{"min": p.RTTMin, "median": p.RTTMedian, "max": p.RTTMax} {
+			add(rtt.Seconds(), "rdma_path_rtt_seconds", "Round trip time in the last run.", prometheus.Labels{"stat": stat})
+		}
+	}
 	return registry
 }

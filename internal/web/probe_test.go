@@ -16,9 +16,6 @@ func TestProbe(t *testing.T) {
 	one, two := apitest.Device("mlx5_0", 1), apitest.Device("mlx5_1", 1)
 	one.Paths = apitest.Paths()
 	two.Paths = one.Paths[:1:1]
-	older := one.Paths[1]
-	older.PeerDevice, older.At, older.LostForward = "mlx5_9", older.At.Add(-1), 9
-	one.Paths = append(one.Paths, older)
 	s := &state.Snapshot{Devices: []state.DeviceState{one, two}}
 	for _, tt := range []struct {
 		name, query string
@@ -34,14 +31,14 @@ rdma_path_rtt_seconds{stat="median"} 3.4e-06
 rdma_path_rtt_seconds{stat="min"} 2.9e-06
 rdma_path_timestamp_seconds 1.77236638e+09
 `},
-		{"fails, the last result", "target=node-19:10879", s, 200, `probe_success 0
+		{"fails", "target=node-19:10879", s, 200, `probe_success 0
 rdma_path_packets_lost{direction="forward"} 6
 rdma_path_packets_lost{direction="reverse"} 1
 rdma_path_timestamp_seconds 1.77236638e+09
 `},
 		{"slow", "target=node-20:10879&device=mlx5_0", s, 200, "probe_success 1\n"},
 		{"nothing sent", "target=node-21:10879", s, 200, "probe_success 0\nrdma_path_timestamp_seconds 1.77236638e+09\n"},
-		{"several devices", "target=node-18:10879", s, 400, "device is missing: use one of mlx5_0, mlx5_1.\n"},
+		{"several devices", "target=node-18:10879", s, 400, "device is missing: several ask this target. /api/v2/status lists the pairs.\n"},
 		{"no target", "device=mlx5_0", s, 400, "target is missing: use HOST:PORT of a peer.\n"},
 		{"other module", "target=node-18:10879&device=mlx5_0&module=icmp", s, 400, "There is no such module: use ud.\n"},
 		{"unknown target", "target=node-1:10879", s, 404, "There is no result for this target and device: /api/v2/status lists the pairs.\n"},

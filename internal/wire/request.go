@@ -30,8 +30,8 @@ type Request struct {
 	MaxFill int64 `json:"max_fill,omitempty"`
 	// Hardware is what a reading of the hardware reads. Nil means nothing.
 	Hardware *HardwareRequest `json:"hardware,omitempty"`
-	// Path is which peer to ask. Nil means none.
-	Path *PathTarget `json:"path,omitempty"`
+	// Path is which peer to ask.
+	Path PathTarget `json:"path,omitzero"`
 }
 
 // PathTarget is a peer that a device asks.
@@ -63,12 +63,14 @@ type SkipCounters struct {
 	Group  state.CounterGroup `json:"group"`
 }
 
-// Input is the standard input of a child. A child reads no files, so editing one cannot
-// break a run.
+// Input is the standard input of a child. A child reads no files but those with credentials for
+// peers, so editing one cannot break a run.
 type Input[S any] struct {
 	Request Request `json:"request"`
 	// Settings are the same for each child of a device.
 	Settings S `json:"settings"`
+	// Rest is what follows, if more is asked of the child.
+	Rest io.Reader `json:"-"`
 }
 
 // ReadInput reads the standard input of a child. What it leaves out is as in settings.
@@ -79,6 +81,7 @@ func ReadInput[S any](r io.Reader, settings S) (Input[S], error) {
 	if err := dec.Decode(&in); err != nil && !errors.Is(err, io.EOF) {
 		return in, fmt.Errorf("read the settings from standard input: %w", err)
 	}
+	in.Rest = io.MultiReader(dec.Buffered(), r)
 	if err := check(&in.Request); err != nil {
 		return in, fmt.Errorf("the request on standard input: %w", err)
 	}

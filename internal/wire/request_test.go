@@ -1,9 +1,11 @@
 package wire_test
 
 import (
+	"io"
 	"reflect"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"rdma_exporter/internal/wire"
 )
@@ -13,7 +15,11 @@ import (
 func TestReadInput(t *testing.T) {
 	t.Parallel()
 	type settings struct{ A, B int }
-	in, err := wire.ReadInput(strings.NewReader(`{"request":{"done":["x"]},"settings":{"B":3}}`), settings{A: 1, B: 2})
+	in, err := wire.ReadInput(iotest.HalfReader(strings.NewReader(`{"request":{"done":["x"]},"settings":{"B":3}}`+"\nmore\n")), settings{A: 1, B: 2})
+	rest, restErr := io.ReadAll(in.Rest)
+	if in.Rest = nil; restErr != nil || string(rest) != "\nmore\n" {
+		t.Errorf("the rest is %q, error %v", rest, restErr)
+	}
 	if want := (wire.Input[settings]{Request: wire.Request{Done: []string{"x"}}, Settings: settings{A: 1, B: 3}}); err != nil || !reflect.DeepEqual(in, want) {
 		t.Errorf("%+v, error %v", in, err)
 	}

@@ -88,7 +88,8 @@ func word(s string) string { return text.Truncate(text.Clean(s), text.MaxName) }
 
 func (f *Finding) describe(members []*state.PathState, host []state.DeviceState) {
 	p := members[0]
-	f.Verb, f.Errno, f.Reason, f.Action = p.Verb, p.Errno, texts(p.Result)[0], texts(p.Result)[1]
+	f.Verb, f.Errno = p.Verb, p.Errno
+	f.Reason, f.Action = Texts(p.Result)
 	head, past, suspect := "A path fails", "It has never worked.", f.Case
 	switch {
 	case f.Slow:
@@ -114,11 +115,12 @@ func (f *Finding) describe(members []*state.PathState, host []state.DeviceState)
 	f.Message = text.JoinWords(" ", head+": "+text.Join(list, ", ", maxListed)+".", evidence, past, "The suspect is the "+suspect+".")
 }
 
-func texts(r state.PathResult) [2]string {
+// Texts returns what is wrong and what to do. Both are empty if nothing is wrong or to be done.
+func Texts(r state.PathResult) (reason, action string) {
 	const counters = "Look at errors, discards and PFC pauses of the switch ports on the way, and for an ACL or a firewall that drops "
-	return map[state.PathResult][2]string{
+	found := map[state.PathResult][2]string{
 		state.PathControl: {"a peer does not answer over HTTP", "Check that the exporter of the peer runs and answers peers, and its address in the list of peers."},
-		state.PathRefused: {"a peer refuses to be asked", "The evidence has its answer: it does not answer peers, has no such device or address, or is asked too often."},
+		state.PathRefused: {"a peer refuses to be asked", "The evidence has its answer: it does not answer peers, allows neither this network (path.allow) nor this password, has no such device or rail, or is asked too often."},
 		state.PathSource:  {"the device fails", "Look at the port and the other findings of this device, and at `dmesg`."},
 		state.PathTarget:  {"the device of a peer fails", "Look at the page of the peer: it shows what is wrong with its device."},
 		state.PathAddress: {"the address of a peer is not resolved", "Compare addresses, routes and VLANs of both ends: `ip route get ADDRESS`, `ip neigh`, and whether the peer answers ARP. On InfiniBand, check the subnet manager."},
@@ -128,6 +130,7 @@ func texts(r state.PathResult) [2]string {
 		state.PathFlow:    {"some flows to a peer are lost", "One link of a LAG or an ECMP group loses what it gets. Compare the links: `ethtool -S` at both ends, the counters of each member on the switches. Take out the one that loses."},
 		state.PathSlow:    {"a path has become slow", "Look for congestion (pauses, ECN marks, CNPs), a detour after a link failed, and a busy peer."},
 	}[r]
+	return found[0], found[1]
 }
 
 // Last returns a run that stands for the newest result. Nil means that there are no paths.
