@@ -89,8 +89,9 @@ func certificate(t *testing.T) (cert, key string) {
 func TestMetricsPath(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{
-		"/rdma", "/a/b.c", "/-a", "/a/-/b", "/.a", "/a..b", "/a:", "/!$&'()*+,;=:@[]^_|~<>\"`", "/api/v1", "/api/v1/status/x",
-		"/", "//", "a", "/a/", "/a//b", "/.", "/..", "/a/..", "/a/./b", "/-", "/-/healthy", "/-/x", "/api/v1/status", "/api/v2/status",
+		"/rdma", "/a/b.c", "/-a", "/a/-/b", "/.a", "/a..b", "/a:", "/!$&'()*+,;=:@[]^_|~<>\"`", "/api/v1", "/api/v1/status/x", "/api/v1/paths", "/probe/x", "/probes",
+		"/", "//", "a", "/a/", "/a//b", "/.", "/..", "/a/..", "/a/./b", "/-", "/-/healthy", "/-/x", "/api/v1/status", "/api/v2/status", "/api/v1/verdict",
+		"/probe", "/api/v1/path", "/api/v1/path/devices",
 		"/a b", "/a: b", "/a #b", "/a#b", "/a?b", "/a%20b", "/{a}", "/a\\b", "/ä", "/a\tb",
 	} {
 		objects, err := renderWith(t, map[string]any{

@@ -24,8 +24,7 @@ func PathColumns() []string {
 
 // PathRow is the last result for a device and a device of a peer.
 type PathRow struct {
-	Device string `json:"device"`
-	*state.PathState
+	state.DevicePath
 	Cells []string `json:"-"`
 	// Like is the severity whose look the result has, and Action what to do. Both are empty if the
 	// path works as usual.
@@ -33,7 +32,7 @@ type PathRow struct {
 	Action string          `json:"-"`
 }
 
-// PathRows returns the results of a device, as seen at a moment. They share memory with the device.
+// PathRows returns the results of a device, as seen at a moment.
 func PathRows(d *state.DeviceState, now time.Time) (rows []PathRow) {
 	known := func(is bool, words string) string {
 		if is {
@@ -43,7 +42,7 @@ func PathRows(d *state.DeviceState, now time.Time) (rows []PathRow) {
 	}
 	for i := range d.Paths {
 		p := &d.Paths[i]
-		r := PathRow{Device: d.Name, PathState: p, Like: health.SeverityWarning}
+		r := PathRow{DevicePath: state.DevicePath{Device: d.Name, PathState: *p}, Like: health.SeverityWarning}
 		switch _, r.Action = paths.Texts(p.Result); {
 		case p.Result == state.PathOK:
 			r.Like = ""

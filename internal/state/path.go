@@ -171,3 +171,9 @@ func (s PathState) Next(p Path, at time.Time) PathState {
 	}
 	return next
 }
+
+// DevicePath is a path of a device, for lists of several devices.
+type DevicePath struct {
+	Device string `json:"device"`
+	PathState
+}
