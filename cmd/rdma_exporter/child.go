@@ -164,18 +164,19 @@ func readInput(o *options, r io.Reader) (wire.Input[settings], error) {
 	return in, in.Settings.Probe.Validate()
 }
 
+// parse decodes and checks the profile of simulated devices.
 func (s *settings) parse() error {
-	switch {
-	case s.Provider != providerSimulated:
-	case s.Profile == nil:
-		s.parsed = simulated.Default()
-	default:
+	if s.Provider != providerSimulated {
+		return nil
+	}
+	s.parsed = simulated.Default()
+	if s.Profile != nil {
 		s.parsed = new(simulated.Profile)
 		if err := json.Unmarshal(s.Profile, s.parsed); err != nil {
 			return fmt.Errorf("read the profile of the simulated devices: %w", err)
 		}
 	}
-	return nil
+	return s.parsed.Validate()
 }
 
 // setName names the process. Started as /proc/self/exe, it would be called exe.

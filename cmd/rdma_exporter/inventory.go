@@ -38,9 +38,6 @@ func takeInventory(ctx context.Context, o *options, std stdio) error {
 		MaxFill: in.Request.MaxFill, LeakCandidates: in.Request.LeakCandidates, Out: wire.NewWriter(std.out),
 	}
 	if s.Provider == providerSimulated {
-		if err := s.parsed.Validate(); err != nil {
-			return err
-		}
 		host := simulatedhost.New(s.parsed, o.device, time.Now(), in.Request.LeakCandidates)
 		take.Tables, take.People = host, host
 		return inventory.Run(ctx, take)

@@ -33,9 +33,6 @@ func reducedFor(ctx context.Context, s settings, device string) *state.Reduced {
 func usageOf(s settings, device string) (u inventory.Usage, done func(), err error) {
 	u = inventory.Usage{Device: device, Own: programName}
 	if s.Provider == providerSimulated {
-		if err := s.parsed.Validate(); err != nil {
-			return u, nil, err
-		}
 		host := simulatedhost.New(s.parsed, device, time.Now(), nil)
 		u.Tables, u.Relatives = host, host
 		return u, func() {}, nil

@@ -31,9 +31,9 @@ func (o *options) supervise() (s supervisor.Config, children *commands, err erro
 	s.Provider, s.Discover, s.Command, s.CounterWidth = o.provider, discover, children.start, counters.Width
 	if o.provider == providerLibibverbs {
 		s.Transient = supervisor.SysfsTransient(o.hardware.Sysfs)
-	}
-	if o.provider == providerLibibverbs && o.collectors.choice()[collector.Links] {
-		s.WatchLinks = links.Watch
+		if o.collectors.choice()[collector.Links] {
+			s.WatchLinks = links.Watch
+		}
 	}
 	s, err = s.Validate()
 	return s, children, err

@@ -49,11 +49,13 @@ type Inventory struct {
 
 // Count returns how many objects of a type there are, of all owners.
 func (i *Inventory) Count(typ string) int64 {
-	var all []TypeCount
+	var objects int64
 	for _, o := range i.Objects {
-		all = append(all, TypeCount{o.Type, o.Objects})
+		if o.Type == typ {
+			objects = Sum(objects, o.Objects)
+		}
 	}
-	return CountOf(all, typ)
+	return objects
 }
 
 // Enumerated reports whether the objects of a type were read one by one.
@@ -88,8 +90,8 @@ type TypeCount struct {
 // not overflow.
 func CountOf(list []TypeCount, typ string) (objects int64) {
 	for _, c := range list {
-		if c.Type == typ && c.Objects > 0 {
-			objects += min(c.Objects, math.MaxInt64-objects)
+		if c.Type == typ {
+			objects = Sum(objects, c.Objects)
 		}
 	}
 	return objects

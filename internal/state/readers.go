@@ -34,15 +34,11 @@ func (d *DeviceState) Probes() []ProbeResult {
 		latest[last[i].Name] = cmp.Or(latest[last[i].Name], &last[i])
 	}
 	for _, run := range []*Run{d.Full, d.Last} {
-		if run == nil {
-			continue
-		}
-		for i := range run.Probes {
+		for i := range cmp.Or(run, new(Run)).Probes {
 			p := ProbeResult{Name: run.Probes[i].Name, Detail: &run.Probes[i], Latest: latest[run.Probes[i].Name]}
-			if slices.ContainsFunc(results, func(r ProbeResult) bool { return r.Name == p.Name }) {
-				continue
-			}
 			switch {
+			case slices.ContainsFunc(results, func(r ProbeResult) bool { return r.Name == p.Name }):
+				continue
 			case p.Detail.Status == StatusFailed:
 				p.Status = StatusFailed
 			case p.Latest != nil:

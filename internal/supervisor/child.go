@@ -187,7 +187,8 @@ func (s *Supervisor) tryChild(ctx context.Context, t task) result {
 		res.notStarted = e.Err
 		return res
 	case p.PID() == 0:
-		run.Outcome, run.Error = state.OutcomeCrashed, text.OneLine(errNotStarted.Error(), maxError)
+		// The program was not loaded. That can block forever, if the server of its file is gone.
+		run.Outcome, run.Error = state.OutcomeCrashed, "the child did not start in time"
 	case why == endedTimeout:
 		run.Outcome, run.Error = state.OutcomeTimeout, timeoutError(run, t.timeout, res.left != nil)
 		res.died = run.Verb != "" && heard.silence(res.killed) >= hangTime
@@ -200,10 +201,6 @@ func (s *Supervisor) tryChild(ctx context.Context, t task) result {
 	res.run = run
 	return res
 }
-
-// errNotStarted is the error of a child whose program could not be loaded in time. That can
-// block forever, if the server of its file is gone.
-var errNotStarted = errors.New("the child did not start in time")
 
 // await waits until the child has exited or must be killed. It also reports whether the reader
 // has returned, and its error.
@@ -306,7 +303,7 @@ func failure(run *state.Run) string {
 			all = append(all, p.Name+": failed")
 		}
 		for _, f := range p.Failures {
-			all = append(all, joined(p.Name, failureText(f)))
+			all = append(all, text.JoinWords(": ", p.Name, failureText(f)))
 		}
 	}
 	for _, u := range run.Undestroyed {
@@ -327,5 +324,5 @@ func failureText(f state.Failure) string {
 			parts = append(parts, word)
 		}
 	}
-	return joined(append(parts, text.OneLine(f.Message, 200))...)
+	return text.JoinWords(": ", append(parts, text.OneLine(f.Message, 200))...)
 }

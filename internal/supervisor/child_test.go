@@ -83,7 +83,7 @@ func TestRunChild(t *testing.T) {
 			s, pids := newShell(t, tt.script, tt.timeout)
 			begin := time.Now()
 			res := probe(t.Context(), s)
-			for s.cfg.Timeout < patience && (res.run.Verb != tt.verb || res.run.Error == errNotStarted.Error()) {
+			for s.cfg.Timeout < patience && (res.run.Verb != tt.verb || res.run.Error == "the child did not start in time") {
 				s.cfg.Timeout *= 4
 				res = probe(t.Context(), s)
 			}

@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"log/slog"
 	"slices"
 
 	"rdma_exporter/internal/state"
@@ -41,14 +40,6 @@ type contractRunner struct {
 	// verdicts are the latest ones on each contract. They are shared, so a change makes a new
 	// slice.
 	verdicts []state.Contract
-}
-
-func newContractRunner(s Schedule, log *slog.Logger) *contractRunner {
-	return &contractRunner{
-		job:      job{kind: state.KindContract, Schedule: s},
-		log:      changeLogger{log: log},
-		verdicts: []state.Contract{},
-	}
 }
 
 // goesOn reports whether the contract run needs another child.

@@ -28,13 +28,6 @@ type inventoryWorker struct {
 	ended []state.LeakedBy
 }
 
-func newInventoryWorker(w *worker) *inventoryWorker {
-	return &inventoryWorker{
-		job: job{kind: state.KindInventory, Schedule: w.s.cfg.Inventory},
-		w:   w, log: changeLogger{log: w.log.log}, wake: make(chan struct{}, 1),
-	}
-}
-
 // childEnded records a child of any kind that has exited. If it was killed, crashed or left
 // something, the next inventory comes soon. The receiver may be nil.
 func (i *inventoryWorker) childEnded(run *state.Run) {

@@ -119,7 +119,7 @@ func (l *changeLogger) note(run *state.Run) {
 	var skips, clamps []string
 	for _, p := range run.Probes {
 		for _, s := range p.Skips {
-			skips = append(skips, joined(p.Name, s.Subject.String(), string(s.Reason), s.Detail))
+			skips = append(skips, text.JoinWords(": ", p.Name, s.Subject.String(), string(s.Reason), s.Detail))
 		}
 		for _, c := range p.Clamps {
 			clamps = append(clamps, fmt.Sprintf("%s: %s %s %s: %d instead of %d (%s)",
@@ -136,11 +136,6 @@ func (l *changeLogger) note(run *state.Run) {
 		l.log.Info("Device is not probed as configured", "skipped", skipped, "cut_down", clamped)
 	}
 	l.notes = notes
-}
-
-// joined joins the parts that are not empty.
-func joined(parts ...string) string {
-	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ": ")
 }
 
 // contracts logs the run of a child of a contract run, and the verdicts at the end of it.

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"rdma_exporter/internal/state"
@@ -43,7 +44,8 @@ func (j *job) record(run *state.Run) {
 func (s *Supervisor) delay(interval time.Duration, began time.Time, failures int) time.Duration {
 	jitter := time.Duration(s.cfg.Jitter * float64(interval) * (2*s.random() - 1))
 	if failures > 0 {
-		return backoff(interval, max(s.cfg.Backoff, interval), failures) + jitter
+		doubled := float64(interval) * math.Exp2(float64(failures))
+		return time.Duration(min(doubled, float64(max(s.cfg.Backoff, interval)))) + jitter
 	}
 	// A run that takes longer than the interval must not follow on itself.
 	return max(interval+jitter-time.Since(began), interval/minPause)
@@ -55,17 +57,6 @@ func (s *Supervisor) firstDelay() time.Duration {
 		return 0
 	}
 	return time.Duration(s.random() * float64(min(maxFirstDelay, time.Duration(s.cfg.Jitter*float64(s.cfg.Interval)))))
-}
-
-// backoff doubles interval n times, up to most.
-func backoff(interval, most time.Duration, n int) time.Duration {
-	for ; n > 0 && interval < most; n-- {
-		if interval > most/2 {
-			return most
-		}
-		interval *= 2
-	}
-	return interval
 }
 
 // notify puts a value into a channel with room for one, unless there is one.

@@ -72,10 +72,14 @@ func newWorker(s *Supervisor, name string) *worker {
 		transient:   s.cfg.Transient != nil && s.cfg.Transient(name),
 	}
 	if s.cfg.Contract.Interval > 0 {
-		w.contracts = newContractRunner(s.cfg.Contract, log)
+		w.contracts = &contractRunner{
+			job: job{kind: state.KindContract, Schedule: s.cfg.Contract}, log: changeLogger{log: log}, verdicts: []state.Contract{},
+		}
 	}
 	if s.cfg.Inventory.Interval > 0 {
-		w.inventory = newInventoryWorker(w)
+		w.inventory = &inventoryWorker{
+			job: job{kind: state.KindInventory, Schedule: s.cfg.Inventory}, w: w, log: changeLogger{log: log}, wake: make(chan struct{}, 1),
+		}
 	}
 	if s.cfg.Paths.Interval > 0 {
 		w.paths = &pathWorker{w: w, log: changeLogger{log: log}, after: make(map[string]time.Time)}

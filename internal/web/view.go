@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"html/template"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -92,16 +93,10 @@ func viewOf(s *api.Status, metricsPath string) *pageView {
 		HealthyPath: relative(healthyPath), ReadyPath: relative(readyPath),
 	}
 	counts := make(map[health.Health]int)
-	anchors := make(map[string]bool)
 	for i := range s.Devices {
 		d := &s.Devices[i]
 		counts[d.Health]++
-		anchor := anchorOf(d.Name, i)
-		if anchors[anchor] {
-			anchor = anchorOf("", i)
-		}
-		anchors[anchor] = true
-		v.Devices = append(v.Devices, viewOfDevice(d, v.clock, v.documents, anchor))
+		v.Devices = append(v.Devices, viewOfDevice(d, v.clock, v.documents, anchorOf(d.Name, i)))
 	}
 	troubled := counts[health.Warning] + counts[health.Critical]
 	for i := range v.Devices {
@@ -121,13 +116,10 @@ func relative(path string) string { return "./" + strings.TrimPrefix(path, "/") 
 // anchorOf returns the id of a device's part of the page. It follows from the name, so that
 // people can link to it, or from the position if the name has unusual characters.
 func anchorOf(name string, i int) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-.", r)
+	if regexp.MustCompile(`^[\w.-]+$`).MatchString(name) {
+		return "device-" + name
 	}
-	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !plain(r) }) {
-		return fmt.Sprintf("device.%d", i)
-	}
-	return "device-" + name
+	return fmt.Sprintf("device.%d", i)
 }
 
 func verdictOf(s *api.Status, troubled, unknown int) string {

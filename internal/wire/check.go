@@ -191,20 +191,14 @@ func checkString(v reflect.Value, r rule) error {
 	case named:
 		return fmt.Errorf("%.64q is not a value of %s", s, v.Type())
 	case r.form == "":
-		clean(v, text.Clean(s))
+		v.SetString(text.Clean(s))
 	case r.form == "name":
 		s = text.Clean(s)
-		clean(v, strings.ToValidUTF8(s[:min(len(s), maxLabel)], ""))
+		v.SetString(strings.ToValidUTF8(s[:min(len(s), maxLabel)], ""))
 	case !isForm(s, r.form):
 		return fmt.Errorf("%.64q is not of the form %s", s, r.form)
 	}
 	return nil
-}
-
-func clean(v reflect.Value, s string) {
-	if s != v.String() {
-		v.SetString(s)
-	}
 }
 
 func isForm(s, form string) bool {
