@@ -39,12 +39,15 @@ type Command struct {
 	Args []string
 	// Env is the environment, as in [os.Environ]. Nil means that of this process.
 	Env []string
-	// Stdin is the child's standard input, unless StdinFile is not nil.
+	// Stdin is the child's standard input.
 	Stdin []byte
-	// StdinFile is the child's standard input in place of Stdin. The caller keeps
-	// it, and closes it once Process.PID is not zero or Process.Done is closed.
-	StdinFile *os.File
+	// Extra, if not nil, is the child's file descriptor ExtraFD. The caller keeps it, and closes
+	// it once Process.PID is not zero or Process.Done is closed.
+	Extra *os.File
 }
+
+// ExtraFD is the file descriptor of Command.Extra in the child.
+const ExtraFD = 3
 
 // A Process is a child that was started. All methods are safe for concurrent use.
 type Process interface {
@@ -126,8 +129,8 @@ func Start(c Command, out io.WriteCloser) Process {
 			Pdeathsig: syscall.SIGKILL,
 		},
 	}
-	if c.StdinFile != nil {
-		p.cmd.Stdin = c.StdinFile
+	if c.Extra != nil {
+		p.cmd.ExtraFiles = []*os.File{c.Extra}
 	}
 	go p.keep(out)
 	return p

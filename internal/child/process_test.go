@@ -1,6 +1,7 @@
 package child
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -45,12 +46,12 @@ func TestLargeInput(t *testing.T) {
 	}
 }
 
-// TestStdinFile verifies that a child reads a file of the caller, who closes it.
-func TestStdinFile(t *testing.T) {
+// TestExtra verifies that a child reads a file of the caller, who closes it.
+func TestExtra(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
 	running.Check(t, err)
-	p, output := started(t, Command{Path: "/bin/cat", Stdin: []byte("unread"), StdinFile: r})
+	p, output := started(t, Command{Path: "/bin/sh", Args: []string{"-c", fmt.Sprintf("cat <&%d", ExtraFD)}, Extra: r})
 	_, err = w.WriteString("asked")
 	running.Check(t, err)
 	running.Check(t, w.Close())

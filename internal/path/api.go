@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"net/netip"
 	"slices"
 	"time"
 
 	"rdma_exporter/internal/probe/session"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/verbs"
 )
 
@@ -22,8 +24,8 @@ const (
 const (
 	// MaxFlows limits the queue pairs of a session.
 	MaxFlows = 8
-	// MaxPackets limits the packets of a session.
-	MaxPackets = 40
+	// MaxPackets limits the packets of a session, and those of all sessions of a client in a lease.
+	MaxPackets = 36
 	// MaxLife limits how long a session lasts.
 	MaxLife = 10 * time.Second
 	// Lease limits how long a responder lasts.
@@ -41,23 +43,18 @@ const (
 
 // Device is a device of a peer that answers.
 type Device struct {
-	Name string `json:"name"`
-	Rail string `json:"rail,omitempty"`
-	ToR  string `json:"tor,omitempty"`
-	// Active is true if a port is.
-	Active bool   `json:"active"`
-	Ports  []Port `json:"ports,omitempty"`
-	// Reached counts the other clients that it answered lately.
-	Reached int `json:"reached"`
+	Name  string `json:"name"`
+	Rail  string `json:"rail,omitempty"`
+	ToR   string `json:"tor,omitempty"`
+	Ports []Port `json:"ports,omitempty"`
+	// Reached is true if it lately answered another client than the one that asks.
+	Reached bool `json:"reached"`
 }
 
 // Port is a port of such a device.
 type Port struct {
-	Number    int       `json:"port"`
-	State     string    `json:"state"`
-	LinkLayer string    `json:"link_layer,omitempty"`
-	MTU       int       `json:"mtu_bytes,omitempty"`
-	GIDs      []Address `json:"gids,omitempty"`
+	state.Port
+	GIDs []state.GID `json:"gids,omitempty"`
 }
 
 // Address is an address of a port: on InfiniBand a LID, or a GID with its type as verbs names it.
@@ -153,7 +150,7 @@ func (s *Session) Validate() error {
 
 // Opened is the answer to a request for a session.
 type Opened struct {
-	// ID is the session of the packets, in hexadecimal digits.
+	// ID begins with the session of the packets, in hexadecimal digits.
 	ID string `json:"id"`
 	// Address is where to send, and Source the index of the prober's address that suits it.
 	Address Address `json:"address"`
@@ -162,31 +159,32 @@ type Opened struct {
 	QKey    uint32  `json:"qkey"`
 	// MTU is the lower one of the two ports, in bytes.
 	MTU int `json:"mtu_bytes"`
-	// Expires is when the session ends, by the clock of the peer. That is in Life seconds.
+	// Expires is when the session ends, by the clock of the peer.
 	Expires time.Time `json:"expires"`
-	Life    int       `json:"life_seconds"`
 	RC      uint32    `json:"rc_qpn,omitempty"`
 }
 
 // Report is what the peer received in a session.
 type Report struct {
-	// Packets are those that came, each once.
-	Packets []Received `json:"packets"`
+	// Packets are by sequence number. Null means that the packet did not come.
+	Packets []*Received `json:"packets"`
 	// PortActive is true if the port of the peer is active now.
 	PortActive bool `json:"port_active"`
 }
 
 // Received is a packet that came. Turnaround is the time until the answer was sent, by one clock.
 type Received struct {
-	Sequence   uint32        `json:"sequence"`
 	Flow       uint8         `json:"flow"`
 	Answered   bool          `json:"answered"`
 	Turnaround time.Duration `json:"turnaround_ns"`
+	// At is when it came, by the clock of the responder.
+	At uint64 `json:"-"`
 }
 
 // Error is the answer to a request that failed. Verb and Errno are empty if no verb did.
 type Error struct {
-	Status  int    `json:"-"`
+	// Status is that of HTTP.
+	Status  int    `json:"status"`
 	Message string `json:"error"`
 	Verb    string `json:"verb,omitempty"`
 	Errno   string `json:"errno,omitempty"`
@@ -195,23 +193,26 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return e.Message }
 
-// ErrorOf returns an error with the verb and errno that err has.
-func ErrorOf(status int, err error) *Error {
-	e := &Error{Status: status, Message: err.Error()}
+// Refuse returns an answer.
+func Refuse(status int, format string, args ...any) error {
+	return &Error{Status: status, Message: fmt.Sprintf(format, args...)}
+}
+
+// ErrorOf returns the answer that err is, or else one with the verb and errno that it has.
+func ErrorOf(err error) (e *Error) {
+	if errors.As(err, &e) {
+		return e
+	}
+	e = &Error{Status: http.StatusServiceUnavailable, Message: err.Error()}
+	switch o := session.ObstacleOf(err); {
+	case o == nil, o.Reason == state.SkipNotPermitted:
+	case o.Reason == state.SkipNotSupported:
+		e.Status = http.StatusNotImplemented // There are no UD queue pairs.
+	default:
+		e.Status = http.StatusConflict // The port is down, or has no address.
+	}
 	if failed := (*verbs.Error)(nil); errors.As(err, &failed) {
 		e.Verb, e.Errno = string(failed.Verb), verbs.ErrnoName(failed.Errno)
 	}
 	return e
-}
-
-// Networks returns the networks whose hosts may ask.
-func (c *Config) Networks() (list []netip.Prefix, err error) {
-	for i, n := range c.Allow {
-		p, parseErr := netip.ParsePrefix(n)
-		if parseErr != nil {
-			err = errors.Join(err, fmt.Errorf("path.allow[%d] is %q: use a network such as 10.0.0.0/8", i, n))
-		}
-		list = append(list, p)
-	}
-	return list, err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
 	"sync"
 	"time"
@@ -24,20 +25,12 @@ type List struct {
 	mu     sync.Mutex
 	all    []Peer
 	failed bool
-	// rails has what the devices of each rail ask, since the list was read.
-	rails map[string]choice
-}
-
-// choice is this node's own entry, and the peers that it asks.
-type choice struct {
-	self  Peer
-	peers []Peer
 }
 
 // NewList reads the list of peers for the first time. The error names the file. A name that DNS
 // does not know yet is not an error.
 func NewList(ctx context.Context, c Config, file string, logger *slog.Logger) (*List, error) {
-	l := &List{c: c, file: file, logger: logger, rails: make(map[string]choice)}
+	l := &List{c: c, file: file, logger: logger}
 	err := l.read(ctx)
 	if file == "" {
 		return l, nil
@@ -67,7 +60,7 @@ func (l *List) read(ctx context.Context) error {
 	if l.file != "" {
 		peers, err = ReadPeers(l.file)
 	} else {
-		peers, err = LookupPeers(ctx, l.c.DNS)
+		peers, err = LookupPeers(ctx, net.DefaultResolver.LookupNetIP, l.c.DNS)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,42 +72,35 @@ func (l *List) read(ctx context.Context) error {
 		return fmt.Errorf("read the list of peers: %w", err)
 	}
 	if len(peers) != len(l.all) || l.failed {
-		self, listed := Itself(peers, l.c.Self)
+		self, listed, _ := Split(peers, l.c.Self)
 		l.logger.Info("Peers read", "listed", len(peers), "self_is_listed", listed, "self", self.Target)
 	}
-	l.all, l.failed, l.rails = peers, false, make(map[string]choice)
+	l.all, l.failed = peers, false
 	return nil
 }
 
-// of returns the choice of a rail. Where each rail has targets of its own, so has this node.
-// Caller holds mu.
-func (l *List) of(rail string) choice {
-	c, known := l.rails[rail]
-	if !known {
-		peers := slices.DeleteFunc(slices.Clone(l.all), func(p Peer) bool { return p.Rail != "" && p.Rail != rail })
-		c.self, _ = Itself(peers, l.c.Self)
-		c.self.ToR = cmp.Or(l.c.ToR, c.self.ToR)
-		c.peers = Choose(c.self, peers)
-		l.rails[rail] = c
-	}
-	return c
+// of returns this node's own entry for a rail, and the others. Where each rail has targets of its
+// own, so has this node.
+func (l *List) of(rail string) (self Peer, others []Peer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	self, _, others = Split(slices.DeleteFunc(slices.Clone(l.all), func(p Peer) bool { return p.Rail != "" && p.Rail != rail }), l.c.Self)
+	self.ToR = cmp.Or(l.c.ToR, self.ToR)
+	return self, others
 }
 
 // ToR returns that of a device. It is empty if unknown.
 func (l *List) ToR(device string) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.of(l.c.RailOf(device)).self.ToR
+	self, _ := l.of(l.c.RailOf(device))
+	return self.ToR
 }
 
 // Targets returns the peers that a device asks.
 func (l *List) Targets(device string) (targets []wire.PathTarget) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	rail := l.c.RailOf(device)
-	c := l.of(rail)
-	for _, p := range c.peers {
-		targets = append(targets, wire.PathTarget{Peer: p.Target, Rail: rail, ToR: c.self.ToR, PeerToR: p.ToR})
+	self, others := l.of(rail)
+	for _, p := range Choose(self, others) {
+		targets = append(targets, wire.PathTarget{Peer: p.Target, Rail: rail, ToR: self.ToR, PeerToR: p.ToR})
 	}
 	return targets
 }

@@ -9,9 +9,6 @@ const (
 	PacketSize = 64
 	// grh is the room for a global route header in front of each received datagram.
 	grh = 40
-
-	magic   = 0x52504154
-	version = 1
 )
 
 // The types of packet.
@@ -22,7 +19,9 @@ const (
 
 // Packet is the beginning of each datagram, in network byte order.
 type Packet struct {
-	Type, Flow uint8
+	// Begin is the same in all packets of a version.
+	Begin         [5]byte
+	Type, Flow, _ uint8
 	// Session is the id of the session, which only its two ends know.
 	Session uint64
 	// Sequence counts the packets of a session from 0.
@@ -31,23 +30,17 @@ type Packet struct {
 	Sent uint64
 }
 
+const begin = "RPAT\x01"
+
 // Put writes the packet to b, which has PacketSize bytes or more.
 func (p Packet) Put(b []byte) {
-	binary.BigEndian.PutUint32(b, magic)
-	b[4], b[5], b[6], b[7] = version, p.Type, p.Flow, 0
-	binary.BigEndian.PutUint64(b[8:], p.Session)
-	binary.BigEndian.PutUint32(b[16:], p.Sequence)
-	binary.BigEndian.PutUint64(b[20:], p.Sent)
+	copy(p.Begin[:], begin)
+	_, _ = binary.Encode(b, binary.BigEndian, p) // There is room.
 }
 
 // Parse reads a packet, and reports whether b is one.
 func Parse(b []byte) (p Packet, ok bool) {
-	if len(b) < PacketSize || binary.BigEndian.Uint32(b) != magic || b[4] != version {
-		return p, false
-	}
-	p = Packet{
-		Type: b[5], Flow: b[6], Session: binary.BigEndian.Uint64(b[8:]),
-		Sequence: binary.BigEndian.Uint32(b[16:]), Sent: binary.BigEndian.Uint64(b[20:]),
-	}
-	return p, p.Type == TypeRequest || p.Type == TypeReply
+	_, err := binary.Decode(b, binary.BigEndian, &p)
+	ok = err == nil && len(b) >= PacketSize && string(p.Begin[:]) == begin
+	return p, ok && (p.Type == TypeRequest || p.Type == TypeReply)
 }

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"time"
@@ -60,6 +62,18 @@ func (c *Config) Validate() error {
 	return errors.Join(append(errs, err)...)
 }
 
+// Networks returns the networks whose hosts may ask.
+func (c *Config) Networks() (list []netip.Prefix, err error) {
+	for i, n := range c.Allow {
+		p, parseErr := netip.ParsePrefix(n)
+		if parseErr != nil {
+			err = errors.Join(err, fmt.Errorf("path.allow[%d] is %q: use a network such as 10.0.0.0/8", i, n))
+		}
+		list = append(list, p)
+	}
+	return list, err
+}
+
 // RailOf returns the rail of a device.
 func (c *Config) RailOf(device string) string { return cmp.Or(c.Rails[device], device) }
 
@@ -90,48 +104,56 @@ func ReadPeers(file string) (peers []Peer, err error) {
 	return peers, nil
 }
 
-// LookupPeers returns a peer for each address of a name.
-func LookupPeers(ctx context.Context, namePort string) (peers []Peer, err error) {
-	name, port, err := net.SplitHostPort(namePort)
+// Lookup is how the addresses of a name are found, as by net.Resolver.
+type Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
+
+// LookupPeers returns a peer for each address of a name. A host that has IPv6 too is one peer: where
+// there are addresses of IPv4, they are the peers.
+func LookupPeers(ctx context.Context, lookup Lookup, namePort string) (peers []Peer, err error) {
+	name, port, _ := net.SplitHostPort(namePort) // It is valid.
+	addresses, err := lookup(ctx, "ip", name)
 	if err != nil {
 		return nil, fmt.Errorf("look up peers: %w", err)
 	}
-	addresses, err := net.DefaultResolver.LookupHost(ctx, name)
-	if err != nil {
-		return nil, fmt.Errorf("look up peers: %w", err)
-	}
+	is4 := func(a netip.Addr) bool { return a.Unmap().Is4() }
+	one := slices.ContainsFunc(addresses, is4)
 	for _, a := range addresses {
-		peers = append(peers, Peer{Target: net.JoinHostPort(a, port)})
+		if is4(a) == one {
+			peers = append(peers, Peer{Target: net.JoinHostPort(a.Unmap().String(), port)})
+		}
 	}
 	return peers, nil
 }
 
-// Itself returns the entry of this host: the one called self, or else one with a name or an
-// address that the host has.
-func Itself(peers []Peer, self string) (Peer, bool) {
+// Split returns the entry of this host and the others. It is the one called self, or else the first
+// with a name or an address that the host has. No other entry of this host is a peer.
+func Split(peers []Peer, self string) (own Peer, listed bool, others []Peer) {
 	name, err := os.Hostname()
 	if err != nil {
 		name = "localhost"
 	}
-	own := []string{name}
+	names := []string{name}
 	addresses, _ := net.InterfaceAddrs() // Names may do.
 	for _, a := range addresses {
 		if ip, ok := a.(*net.IPNet); ok {
-			own = append(own, ip.IP.String())
+			names = append(names, ip.IP.String())
 		}
 	}
-	i := slices.IndexFunc(peers, func(p Peer) bool {
+	own.Target = cmp.Or(self, name)
+	for _, p := range peers {
 		host, _, _ := net.SplitHostPort(p.Target)
-		return p.Target == self || self == "" && slices.Contains(own, host)
-	})
-	if i < 0 {
-		return Peer{Target: cmp.Or(self, name)}, false
+		switch isOwn := slices.Contains(names, host); {
+		case p.Target == self, self == "" && isOwn && !listed:
+			own, listed = p, true
+		case !isOwn:
+			others = append(others, p)
+		}
 	}
-	return peers[i], true
+	return own, listed, others
 }
 
-// near and far are how many peers a node asks on its own ToR and elsewhere.
-const near, far = 2, 1
+// asked is how many peers a node asks.
+const asked = 3
 
 // Choose returns the peers that a node asks. All nodes stand on a circle in the order of hashes of
 // their names. Each asks the next two of its own ToR and the next one of another, so that each is
@@ -139,38 +161,26 @@ const near, far = 2, 1
 // kind, others take their place.
 func Choose(self Peer, peers []Peer) (chosen []Peer) {
 	own := Hash(self.Target)
-	take := func(n int, fits func(Peer) bool) {
-		for ; n > 0; n-- {
-			next, distance := -1, uint64(0)
-			for i, p := range peers {
-				if p.Target == self.Target || !fits(p) || slices.ContainsFunc(chosen, func(c Peer) bool { return c.Target == p.Target }) {
-					continue
-				}
-				if d := Hash(p.Target) - own; next < 0 || d < distance {
-					next, distance = i, d
-				}
-			}
-			if next < 0 {
-				return
-			}
-			chosen = append(chosen, peers[next])
+	distance := func(a, b Peer) int { return cmp.Compare(Hash(a.Target)-own, Hash(b.Target)-own) }
+	near, far, other := func(p Peer) bool { return p.ToR == self.ToR }, func(p Peer) bool { return p.ToR != self.ToR }, func(Peer) bool { return true }
+	for _, fits := range []func(Peer) bool{near, near, far, other, other} {
+		rest := slices.DeleteFunc(slices.Clone(peers), func(p Peer) bool {
+			return !fits(p) || p.Target == self.Target || slices.ContainsFunc(chosen, func(c Peer) bool { return c.Target == p.Target })
+		})
+		if len(rest) > 0 && len(chosen) < asked {
+			chosen = append(chosen, slices.MinFunc(rest, distance))
 		}
 	}
-	take(near, func(p Peer) bool { return p.ToR == self.ToR })
-	take(far, func(p Peer) bool { return p.ToR != self.ToR })
-	take(near+far-len(chosen), func(Peer) bool { return true })
 	return chosen
 }
 
 // Hash returns where a name is on the circle, and in the interval.
 func Hash(name string) uint64 {
-	const basis, prime = 14695981039346656037, 1099511628211 // FNV-1a
-	x := uint64(basis)
-	for i := range len(name) {
-		x = (x ^ uint64(name[i])) * prime
-	}
+	h := fnv.New64a()
+	h.Write([]byte(name))
 	// The last bytes of similar names change few of its upper bits.
 	const odd = 0x9e3779b97f4a7c15
+	x := h.Sum64()
 	x = (x ^ x>>32) * odd
 	return (x ^ x>>29) * odd
 }

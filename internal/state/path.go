@@ -27,7 +27,7 @@ type Path struct {
 	Sent        int `json:"packets_sent"`
 	LostForward int `json:"packets_lost_forward"`
 	LostReverse int `json:"packets_lost_reverse"`
-	// Flows are packets with the same addresses and UDP ports. FlowsFailed lost all small ones.
+	// Flows are packets with the same addresses and UDP ports. FlowsFailed lost all.
 	Flows       int `json:"flows"`
 	FlowsFailed int `json:"flows_failed"`
 	// MTU is the payload of the large packets in bytes.
@@ -45,8 +45,14 @@ type Path struct {
 	RC string `json:"rc,omitempty" wire:"word"`
 }
 
-// Failed reports whether the path does not work. A slow one works.
-func (p *Path) Failed() bool { return p.Result != PathOK && p.Result != PathSlow }
+// Failed reports whether the path does not work. A slow one works, and one that loses messages on a
+// reliable connection does not.
+func (p *Path) Failed() bool {
+	return p.Result != PathOK && p.Result != PathSlow || p.RC != "" && p.RC != PathRCSuccess
+}
+
+// PathRCSuccess is the status of a message on a reliable connection that arrived.
+const PathRCSuccess = "success"
 
 // Tried reports whether the result says anything about RDMA.
 func (p *Path) Tried() bool {

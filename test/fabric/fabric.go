@@ -23,7 +23,8 @@ type Device struct {
 	// a TimestampMask. CoreClock is in kHz.
 	Offset                   time.Duration
 	TimestampMask, CoreClock uint64
-	// LateSends is how long the completion of a send takes. Its timestamp is right.
+	// LateSends is how long the completion of a send takes, or how much longer that of a message.
+	// Its timestamp is right.
 	LateSends time.Duration
 	// State is that of the port. If it is not active, what it sends or should receive is lost.
 	State verbs.PortState
@@ -369,13 +370,16 @@ func (q *qp) PostSend(wr verbs.SendWR) error {
 	p := Packet{From: q.d.GID, SrcQPN: q.qpn, RC: q.init.Type == verbs.RC, Payload: slices.Clone(q.d.bytes(wr.SGEs)), pathMTU: q.attr.PathMTU}
 	err := q.d.call(verbs.PostSend, func() {
 		wc := verbs.WC{ID: wr.ID, QPNum: q.qpn, Timestamp: q.d.ticks()}
-		p.complete = func(s verbs.WCStatus) { wc.Status = s; q.init.SendCQ.(*cq).complete(wc) }
+		p.complete = func(s verbs.WCStatus) {
+			wc.Status = s
+			q.d.f.after(q.d.LateSends, func() { q.init.SendCQ.(*cq).complete(wc) })
+		}
 		if p.To, p.DstQPN = q.attr.AH.DGID, q.attr.DestQPN; p.RC {
 			return
 		}
 		to := wr.AH.(*ah)
 		p.To, p.DstQPN, p.QKey, p.FlowLabel = to.DGID, wr.RemoteQPN, wr.RemoteQKey, to.FlowLabel
-		q.d.f.after(q.d.LateSends, func() { p.complete(verbs.WCSuccess) })
+		p.complete(verbs.WCSuccess)
 	})
 	if err == nil {
 		q.d.f.Send(p)

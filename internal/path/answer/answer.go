@@ -1,8 +1,7 @@
 package answer
 
 import (
-	"bufio"
-	"context"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,20 +9,23 @@ import (
 	"maps"
 	"net/http"
 	"net/netip"
+	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 
 	"rdma_exporter/internal/path"
+	"rdma_exporter/internal/state"
 )
 
 const (
 	// callTime limits how long a child may take for an answer: to start, open the device, and
 	// resolve an address, which takes up to a second.
 	callTime = 10 * time.Second
-	// endTime is how long a child may take to end by itself, once its input has ended.
+	// endTime is how long a child may take to end by itself, once its connection has ended.
 	endTime = 2 * time.Second
 	// reachedTime is how long a device counts as reached by a client.
 	reachedTime = 15 * time.Minute
@@ -32,14 +34,12 @@ const (
 	maxClients       = 1 << 16
 )
 
-// A Child is a process that answers on one device.
+// A Child is a process that answers on one device. It reads requests from a connection, and writes
+// the answers to it. Close ends the connection, which makes the child end.
 type Child interface {
-	io.Writer
-	// CloseInput makes the child end.
-	CloseInput()
-	// Output is what it writes.
-	Output() io.Reader
-	// Kill ends it. Done is closed when it has ended.
+	io.ReadWriteCloser
+	SetDeadline(at time.Time) error
+	// Kill ends the child. Done is closed when it has ended.
 	Kill()
 	Done() <-chan struct{}
 }
@@ -65,52 +65,41 @@ type Responder struct {
 	clients map[netip.Addr]*rate.Limiter
 	// reached is when clients last received an answer, by device.
 	reached map[string]map[netip.Addr]time.Time
-	// owners has the device and the client of each session.
-	owners  map[string]owner
 	results map[string]uint64
-	// over is true once no child may be started.
-	over    bool
-	running sync.WaitGroup
-}
-
-type owner struct {
-	lease  *lease
-	device string
-	client netip.Addr
 }
 
 // lease is a child. Its mutex is held during a call.
 type lease struct {
-	mu    sync.Mutex
-	child Child
-	lines chan []byte
-	over  time.Time
-	dead  error
-}
-
-// Results returns the values of the label result of [Responder.Sessions].
-func Results() []string {
-	return []string{"opened", "not_allowed", "not_found", "conflict", "over_budget", "failed"}
+	Child
+	mu   sync.Mutex
+	in   *json.Decoder
+	over time.Time
+	// dead is why the child answers no more.
+	dead error
+	// gone is closed when the child has ended and the next may start.
+	gone chan struct{}
 }
 
 // New returns a Responder without children.
 func New(c Config) *Responder {
 	return &Responder{
 		c: c, leases: make(map[string]*lease), clients: make(map[netip.Addr]*rate.Limiter),
-		reached: make(map[string]map[netip.Addr]time.Time), owners: make(map[string]owner), results: make(map[string]uint64),
+		reached: make(map[string]map[netip.Addr]time.Time), results: make(map[string]uint64),
 	}
 }
 
 // Wait waits for the children after [Config].Ended was closed, but not for one that is stuck.
 func (r *Responder) Wait() {
 	r.mu.Lock()
-	r.over = true
+	leases := slices.Collect(maps.Values(r.leases))
 	r.mu.Unlock()
-	done := make(chan struct{})
-	go func() { r.running.Wait(); close(done) }() // It ends with the children.
-	select {
-	case <-done:
-	case <-time.After(2 * endTime): // Nothing ends a process that the kernel holds.
+	late := time.After(2 * endTime) // Nothing ends a process that the kernel holds.
+	for _, l := range leases {
+		select {
+		case <-l.gone:
+		case <-late:
+			return
+		}
 	}
 }
 
@@ -121,46 +110,56 @@ func (r *Responder) Sessions() map[string]uint64 {
 	return maps.Clone(r.results)
 }
 
+// Devices returns the devices of a snapshot. Those that were not probed yet have no ports.
+func Devices(s *state.Snapshot, c path.Config, tor func(device string) string) (list []path.Device) {
+	for _, d := range s.Devices {
+		if !d.Present {
+			continue
+		}
+		gids := make(map[int][]state.GID)
+		if d.Hardware != nil && d.Hardware.Latest != nil {
+			for _, p := range d.Hardware.Latest.Ports {
+				gids[p.Number] = p.GIDs
+			}
+		}
+		device := path.Device{Name: d.Name, Rail: c.RailOf(d.Name), ToR: tor(d.Name)}
+		for _, p := range cmp.Or(d.Info, new(state.Device)).Ports {
+			device.Ports = append(device.Ports, path.Port{Port: p, GIDs: gids[p.Number]})
+		}
+		list = append(list, device)
+	}
+	return list
+}
+
 // Handler returns the handler of the API.
 func (r *Responder) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+path.DevicesPath, r.handle(r.devices))
-	mux.HandleFunc("POST "+path.SessionsPath, r.handle(r.open))
-	mux.HandleFunc("GET "+path.SessionsPath+"/{id}", r.handle(r.report))
+	mux.HandleFunc("GET "+path.DevicesPath, r.handle(http.StatusOK, r.devices))
+	mux.HandleFunc("POST "+path.SessionsPath, r.handle(http.StatusCreated, r.open))
+	mux.HandleFunc("GET "+path.SessionsPath+"/{id}", r.handle(http.StatusOK, r.report))
 	return mux
 }
 
-// handle admits a client, and writes what f answers: a value, or a *path.Error.
-func (r *Responder) handle(f func(client netip.Addr, q *http.Request) (status int, answer any, err error)) http.HandlerFunc {
+// handle admits a client, and writes what f answers with a status, or the answer that its error is.
+func (r *Responder) handle(status int, f func(client netip.Addr, q *http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, q *http.Request) {
 		client, err := r.admit(q.RemoteAddr)
-		status, answer := 0, any(nil)
+		status, answer := status, any(nil)
 		if err == nil {
-			status, answer, err = f(client, q)
+			answer, err = f(client, q)
+		}
+		if err != nil {
+			e := path.ErrorOf(err)
+			status, answer = e.Status, e
 		}
 		if q.Method == http.MethodPost {
-			r.count(err)
-		}
-		if err != nil {
-			refused := (*path.Error)(nil)
-			if !errors.As(err, &refused) {
-				refused = path.ErrorOf(http.StatusServiceUnavailable, err)
-			}
-			status, answer = refused.Status, refused
-		}
-		b, err := json.Marshal(answer)
-		if err != nil {
-			status, b = http.StatusInternalServerError, []byte("{}")
+			r.count(status)
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")
 		w.WriteHeader(status)
-		_, _ = w.Write(b) // An error means that the client is gone.
+		_ = json.NewEncoder(w).Encode(answer) // An error means that the client is gone.
 	}
-}
-
-func refuse(status int, format string, args ...any) error {
-	return &path.Error{Status: status, Message: fmt.Sprintf(format, args...)}
 }
 
 // admit returns the address of a client that may ask.
@@ -168,7 +167,7 @@ func (r *Responder) admit(remote string) (netip.Addr, error) {
 	addrPort, err := netip.ParseAddrPort(remote)
 	client := addrPort.Addr().Unmap().WithZone("")
 	if len(r.c.Allow) > 0 && (err != nil || !slices.ContainsFunc(r.c.Allow, func(p netip.Prefix) bool { return p.Contains(client) })) {
-		return client, refuse(http.StatusForbidden, "%s is in none of the networks of path.allow", client)
+		return client, path.Refuse(http.StatusForbidden, "%s is in none of the networks of path.allow", client)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -181,93 +180,74 @@ func (r *Responder) admit(remote string) (netip.Addr, error) {
 		r.clients[client] = limiter
 	}
 	if !limiter.Allow() {
-		return client, refuse(http.StatusTooManyRequests, "more than %d requests at once, or %d a second", burst, perSecond)
+		return client, path.Refuse(http.StatusTooManyRequests, "more than %d requests at once, or %d a second", burst, perSecond)
 	}
 	return client, nil
 }
 
-func (r *Responder) count(err error) {
-	result := "opened"
-	if err != nil {
-		result = "failed"
-		if refused := (*path.Error)(nil); errors.As(err, &refused) {
-			switch refused.Status {
-			case http.StatusForbidden:
-				result = "not_allowed"
-			case http.StatusNotFound, http.StatusBadRequest:
-				result = "not_found"
-			case http.StatusConflict:
-				result = "conflict"
-			case http.StatusTooManyRequests:
-				result = "over_budget"
-			}
-		}
-	}
+// count counts a request for a session.
+func (r *Responder) count(status int) {
+	result := map[int]string{
+		http.StatusCreated: "opened", http.StatusForbidden: "not_allowed", http.StatusNotFound: "not_found", http.StatusBadRequest: "not_found",
+		http.StatusConflict: "conflict", http.StatusTooManyRequests: "over_budget",
+	}[status]
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.results[result]++
+	r.results[cmp.Or(result, "failed")]++
 }
 
-func (r *Responder) devices(client netip.Addr, _ *http.Request) (int, any, error) {
+func (r *Responder) devices(client netip.Addr, _ *http.Request) (any, error) {
 	list := r.c.Devices()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range list {
-		for other, at := range r.reached[list[i].Name] {
-			if time.Since(at) > reachedTime {
-				delete(r.reached[list[i].Name], other)
-			} else if other != client {
-				list[i].Reached++
-			}
-		}
+		reached := r.reached[list[i].Name]
+		maps.DeleteFunc(reached, func(_ netip.Addr, at time.Time) bool { return time.Since(at) > reachedTime })
+		_, byClient := reached[client]
+		list[i].Reached = len(reached) > 1 || len(reached) == 1 && !byClient
 	}
-	return http.StatusOK, list, nil
+	return list, nil
 }
 
-func (r *Responder) open(client netip.Addr, q *http.Request) (int, any, error) {
+func (r *Responder) open(client netip.Addr, q *http.Request) (any, error) {
 	var ask path.Session
 	dec := json.NewDecoder(io.LimitReader(q.Body, path.MaxBody))
 	if err := errors.Join(dec.Decode(&ask), ask.Validate()); err != nil {
-		return 0, nil, refuse(http.StatusBadRequest, "the request is wrong: %v", err)
+		return nil, path.Refuse(http.StatusBadRequest, "the request is wrong: %v", err)
 	}
 	if !slices.ContainsFunc(r.c.Devices(), func(d path.Device) bool { return d.Name == ask.Device }) {
-		return 0, nil, refuse(http.StatusNotFound, "there is no device %q", ask.Device)
+		return nil, path.Refuse(http.StatusNotFound, "there is no device %q", ask.Device)
 	}
 	l, err := r.lease(ask.Device)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
-	answer, err := l.call(call{Open: &ask})
-	if err != nil {
-		return 0, nil, err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.owners[answer.Opened.ID] = owner{l, ask.Device, client}
-	return answer.Status, answer.Opened, nil
+	answer, err := l.call(call{Client: client, Open: &ask})
+	return answer.Opened, err
 }
 
-func (r *Responder) report(client netip.Addr, q *http.Request) (int, any, error) {
+func (r *Responder) report(client netip.Addr, q *http.Request) (any, error) {
 	id := q.PathValue("id")
+	_, device, _ := strings.Cut(id, "-")
 	r.mu.Lock()
-	of, ok := r.owners[id]
+	l := r.leases[device]
 	r.mu.Unlock()
-	if !ok || of.client != client {
-		return 0, nil, refuse(http.StatusNotFound, "there is no session %.32q", id)
+	if l == nil {
+		return nil, noSession(id)
 	}
-	answer, err := of.lease.call(call{Report: id})
+	answer, err := l.call(call{Client: client, Report: id})
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if slices.ContainsFunc(answer.Report.Packets, func(p path.Received) bool { return p.Answered }) {
-		if r.reached[of.device] == nil {
-			r.reached[of.device] = make(map[netip.Addr]time.Time)
+	if slices.ContainsFunc(answer.Report.Packets, func(p *path.Received) bool { return p != nil && p.Answered }) {
+		if r.reached[device] == nil {
+			r.reached[device] = make(map[netip.Addr]time.Time)
 		}
-		r.reached[of.device][client] = time.Now()
+		r.reached[device][client] = time.Now()
 	}
-	return answer.Status, answer.Report, nil
+	return answer.Report, nil
 }
 
 // lease returns the child of a device, and starts one if it is missing. After one that failed or
@@ -278,43 +258,36 @@ func (r *Responder) lease(device string) (*lease, error) {
 	if l := r.leases[device]; l != nil {
 		return l, nil
 	}
-	if r.over {
+	select {
+	case <-r.c.Ended:
 		return nil, errors.New("the exporter ends")
+	default:
 	}
 	child, err := r.c.Start(device)
 	if err != nil {
 		return nil, fmt.Errorf("start a responder: %w", err)
 	}
-	l := &lease{child: child, lines: make(chan []byte, 1), over: time.Now().Add(path.Lease)}
+	l := &lease{Child: child, in: json.NewDecoder(io.LimitReader(child, maxOutput)), over: time.Now().Add(path.Lease), gone: make(chan struct{})}
 	r.leases[device] = l
-	r.running.Go(func() { r.keep(device, l) })
+	go r.keep(device, l)
 	return l, nil
 }
 
-// keep reads what a child answers, and ends it with its lease.
+// keep ends a child with its lease.
 func (r *Responder) keep(device string, l *lease) {
-	r.running.Go(func() {
-		defer close(l.lines)
-		for in := bufio.NewScanner(io.LimitReader(l.child.Output(), path.MaxBody)); in.Scan(); {
-			select {
-			case l.lines <- slices.Clone(in.Bytes()):
-			default: // It was not asked.
-			}
-		}
-		_, _ = io.Copy(io.Discard, l.child.Output()) // A child that writes too much must be able to end.
-	})
+	defer close(l.gone)
 	select {
-	case <-l.child.Done():
+	case <-l.Done():
 	case <-r.c.Ended:
-		l.child.Kill()
+		l.Kill()
 	case <-time.After(time.Until(l.over)):
 	}
-	l.child.CloseInput()
+	_ = l.Close()
 	select {
-	case <-l.child.Done():
+	case <-l.Done():
 	case <-time.After(endTime):
-		l.child.Kill()
-		<-l.child.Done()
+		l.Kill()
+		<-l.Done()
 	}
 	select {
 	case <-r.c.Ended:
@@ -323,48 +296,33 @@ func (r *Responder) keep(device string, l *lease) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.leases, device)
-	maps.DeleteFunc(r.owners, func(_ string, o owner) bool { return o.lease == l })
 }
 
 // call asks the child, and returns an error for an answer that is one.
-func (l *lease) call(c call) (*reply, error) {
+func (l *lease) call(c call) (answer reply, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.dead != nil {
-		return nil, l.dead
+		return answer, l.dead
 	}
-	b, err := json.Marshal(c)
-	if err == nil {
-		_, err = l.child.Write(append(b, '\n'))
+	if err = l.SetDeadline(time.Now().Add(callTime)); err == nil {
+		_ = json.NewEncoder(l).Encode(c) // A child that ended may have said why.
+		err = l.in.Decode(&answer)
 	}
-	if err != nil {
-		return nil, l.end("has ended")
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), callTime)
-	defer cancel()
-	select {
-	case line, ok := <-l.lines:
-		var answer reply
-		if !ok || json.Unmarshal(line, &answer) != nil {
-			return nil, l.end("died")
+	switch {
+	case err != nil:
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			l.Kill()
 		}
-		if answer.Error != nil {
-			answer.Error.Status = answer.Status
-			return nil, answer.Error
+		status := http.StatusServiceUnavailable
+		if !time.Now().Before(l.over) {
+			status = http.StatusTooManyRequests // At the end of its lease it should not answer.
 		}
-		return &answer, nil
-	case <-ctx.Done():
-		l.child.Kill()
-		return nil, l.end("did not answer and was killed")
+		l.dead = path.Refuse(status, "the responder does not answer: the next one starts within %s: %v", path.Lease, err)
+	case answer.Final:
+		l.dead = answer.Error
+	case answer.Error != nil:
+		return answer, answer.Error
 	}
-}
-
-// end returns the error of a child that answers no more. At the end of its lease it should not.
-func (l *lease) end(why string) error {
-	status := http.StatusServiceUnavailable
-	if !time.Now().Before(l.over) {
-		status = http.StatusTooManyRequests
-	}
-	l.dead = refuse(status, "the responder %s: the next one starts within %s", why, path.Lease)
-	return l.dead
+	return answer, l.dead
 }

@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -42,7 +42,7 @@ type network struct {
 	ask       ask.Options
 	responder *answer.Responder
 	ended     chan struct{}
-	reduced   error
+	inUse     error
 	slow      slow
 	lose      func(p fabric.Packet) bool // which packets are lost
 	stuck     bool                       // children cannot be killed
@@ -62,7 +62,7 @@ func newNetwork() *network {
 		ended: make(chan struct{}), lose: func(fabric.Packet) bool { return false },
 	}
 	n.Fabric = fabric.New(delay, n.a, n.b)
-	n.ask = ask.Options{Target: wire.PathTarget{Peer: "b:9879", Rail: "r1"}, Base: "http://b:9879", Random: func(n int) int { return n - 1 }}
+	n.ask = ask.Options{Target: wire.PathTarget{Peer: "b:9879", Rail: "r1"}, Base: "http://b:9879", HasFlowLabels: true}
 	n.instead("none", 0, "")
 	n.respond()
 	n.Rule = func(p fabric.Packet) bool {
@@ -102,26 +102,23 @@ func (n *network) end(t *testing.T, children int32) {
 
 // child is an answer.Child that is a goroutine.
 type child struct {
-	*io.PipeWriter
-	in, out      *io.PipeReader
+	net.Conn
 	done, killed chan struct{}
 	kill         func()
 }
 
 func (n *network) start(device string) (answer.Child, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	in, w := io.Pipe()
-	r, out := io.Pipe()
-	c, process := &child{w, in, r, make(chan struct{}), make(chan struct{}), func() {}}, n.Process(nil)
+	conn, own := net.Pipe()
+	c, process := &child{conn, make(chan struct{}), make(chan struct{}), func() {}}, n.Process(nil)
 	if !n.stuck {
-		c.kill = sync.OnceFunc(func() { process.Kill(); close(c.killed); cancel(); c.in.Close() })
+		c.kill = sync.OnceFunc(func() { process.Kill(); close(c.killed); cancel(); own.Close() })
 	}
 	n.children = append(n.children, c)
 	n.alive.Add(1)
 	go func() {
-		o := session.Options{Device: device, Provider: n.provider(process, device, c.killed)}
-		_ = answer.Serve(ctx, o, n.reduced, c.in, out)
-		_, _ = c.in.Close(), out.Close()
+		_ = answer.Serve(ctx, n.options(n.provider(process, device, c.killed), own))
+		own.Close()
 		cancel()
 		n.alive.Add(-1)
 		close(c.done)
@@ -129,8 +126,11 @@ func (n *network) start(device string) (answer.Child, error) {
 	return c, nil
 }
 
-func (c *child) CloseInput()           { c.Close() }
-func (c *child) Output() io.Reader     { return c.out }
+func (n *network) options(p func(verbs.Tracer) verbs.Provider, parent io.ReadWriter) answer.Options {
+	inUse := func(context.Context) error { return n.inUse }
+	return answer.Options{Options: session.Options{Device: "b", Provider: p}, InUse: inUse, Parent: parent}
+}
+
 func (c *child) Done() <-chan struct{} { return c.done }
 func (c *child) Kill()                 { c.kill() }
 
@@ -213,8 +213,8 @@ func request(change func(s *path.Session)) string {
 	return string(b)
 }
 
-func (n *network) open(t *testing.T, change func(s *path.Session)) (status int, o path.Opened) {
-	w := n.do(client, http.MethodPost, path.SessionsPath, request(change))
+func (n *network) open(t *testing.T, from string, change func(s *path.Session)) (status int, o path.Opened) {
+	w := n.do(from, http.MethodPost, path.SessionsPath, request(change))
 	if err := json.Unmarshal(w.Body.Bytes(), &o); err != nil {
 		t.Error(err)
 	}
@@ -230,8 +230,8 @@ type datagram struct {
 // send sends a datagram of a session, after a change, and returns the number of answers. It
 // verifies that they go to the address of the session and are no longer than the datagram.
 func (n *network) send(t *testing.T, o path.Opened, sequence uint32, change func(d *datagram)) int {
-	id, _ := strconv.ParseUint(o.ID, 16, 64)
-	d := datagram{path.Packet{Type: path.TypeRequest, Session: id, Sequence: sequence}, fabric.Packet{}, path.PacketSize}
+	d := datagram{path.Packet{Type: path.TypeRequest, Sequence: sequence}, fabric.Packet{}, path.PacketSize}
+	_, _ = fmt.Sscanf(o.ID, "%x-b", &d.request.Session)
 	d.Packet = fabric.Packet{From: gid(7), To: n.b.GID, SrcQPN: 100, DstQPN: o.QPN, QKey: o.QKey}
 	change(&d)
 	payload := make([]byte, max(d.length, path.PacketSize))
@@ -268,7 +268,7 @@ func TestHostilePackets(t *testing.T) {
 		"forged route":       {func(d *datagram) { d.From = gid(9) }, 1},
 	} {
 		bubble(t, name, func(t *testing.T, n *network) {
-			_, o := n.open(t, nil)
+			_, o := n.open(t, client, nil)
 			same := func(*datagram) {}
 			got := n.send(t, o, 8, same)
 			for range 50 { // more than there are buffers
@@ -285,23 +285,26 @@ func TestHostilePackets(t *testing.T) {
 	}
 }
 
-// TestFlood verifies the budget of a lease: addresses tried, packets answered, queue pairs created.
+// TestFlood verifies the budget of a lease and of each client: addresses tried, packets answered,
+// queue pairs created.
 func TestFlood(t *testing.T) {
 	for name, tt := range map[string]struct {
-		change func(s *path.Session)
-		errno  syscall.Errno
-		want   string
+		clients int
+		change  func(s *path.Session)
+		errno   syscall.Errno
+		want    string
 	}{
-		"packets":   {nil, 0, "[201 201 201 201 429 429] 36 answers 1 queue pairs"},
-		"messages":  {func(s *path.Session) { s.RC, s.Packets = 100, 1 }, 0, "[201 201 201 429 429 429] 3 answers 4 queue pairs"},
-		"addresses": {nil, syscall.ETIMEDOUT, "[503 503 503 503 429 429] 0 answers 1 queue pairs"},
+		"packets":   {1, nil, 0, "map[201:4 429:8] 36 answers 1 queue pairs"},
+		"clients":   {12, nil, 0, "map[201:10 429:2] 90 answers 1 queue pairs"},
+		"messages":  {12, func(s *path.Session) { s.RC, s.Packets = 100, 1 }, 0, "map[201:1 429:11] 1 answers 2 queue pairs"},
+		"addresses": {12, nil, syscall.ETIMEDOUT, "map[429:2 503:10] 0 answers 1 queue pairs"},
 	} {
 		bubble(t, name, func(t *testing.T, n *network) {
 			n.b.Fails = map[verbs.Verb]syscall.Errno{verbs.CreateAH: tt.errno}
-			opened, answered := []int(nil), 0
-			for range 6 {
-				status, o := n.open(t, tt.change)
-				opened = append(opened, status)
+			opened, answered := make(map[int]int), 0
+			for i := range 12 {
+				status, o := n.open(t, fmt.Sprintf("10.0.1.%d:1", i%tt.clients), tt.change)
+				opened[status]++
 				for i := range uint32(100) {
 					answered += n.send(t, o, i, func(*datagram) {})
 				}
@@ -342,7 +345,7 @@ func TestRequests(t *testing.T) {
 // TestClients verifies that clients have their own sessions, and their own 30 requests at once.
 func TestClients(t *testing.T) {
 	bubble(t, "", func(t *testing.T, n *network) {
-		_, o := n.open(t, nil)
+		_, o := n.open(t, client, nil)
 		for from, want := range map[string]int{"10.0.0.7:2": 200, "[::ffff:10.0.0.7]:3": 200, "10.0.0.8:1": 404, "": 404} {
 			if w := n.do(from, http.MethodGet, path.SessionsPath+"/"+o.ID, ""); w.Code != want {
 				t.Errorf("%q receives %d, want %d", from, w.Code, want)
@@ -369,7 +372,7 @@ func TestLease(t *testing.T) {
 	for kill, want := range map[bool]string{false: "ok-refused-refused-ok-", true: "target_device-target_device-ok-ok-"} {
 		bubble(t, fmt.Sprint(kill), func(t *testing.T, n *network) {
 			n.slow = slow{device: "b", verb: verbs.DestroyQP, takes: time.Second}
-			_, o := n.open(t, nil)
+			_, o := n.open(t, client, nil)
 			var got string
 			if kill {
 				n.children[0].Kill()
@@ -394,7 +397,7 @@ func TestThousandSessions(t *testing.T) {
 	bubble(t, "", func(t *testing.T, n *network) {
 		most := int32(0)
 		for opened := 0; opened < 1000; most = max(most, n.alive.Load()) {
-			if status, _ := n.open(t, func(s *path.Session) { s.Packets, s.Life = 1, 1 }); status == http.StatusCreated {
+			if status, _ := n.open(t, client, func(s *path.Session) { s.Packets, s.Life = 1, 1 }); status == http.StatusCreated {
 				opened++
 			} else {
 				time.Sleep(5 * time.Second)
@@ -412,25 +415,38 @@ func TestEnd(t *testing.T) {
 	for name, stuck := range map[string]bool{"ends": false, "stuck": true} {
 		bubble(t, name, func(t *testing.T, n *network) {
 			n.slow, n.stuck = slow{device: "b", verb: verbs.DestroyQP, takes: time.Minute}, stuck
-			n.open(t, nil)
+			n.open(t, client, nil)
 			n.end(t, map[bool]int32{true: 1}[stuck])
 			time.Sleep(time.Minute)
-			if status, _ := n.open(t, nil); status/100 == 2 || len(n.children) != 1 {
+			if status, _ := n.open(t, client, nil); status/100 == 2 || len(n.children) != 1 {
 				t.Errorf("a request receives %d after the end", status)
 			}
 		})
 	}
 }
 
+// TestInUse verifies that a device in use is asked no more in the lease, while it is.
+func TestInUse(t *testing.T) {
+	bubble(t, "", func(t *testing.T, n *network) {
+		var got []int
+		for _, n.inUse = range []error{nil, errors.New("in use"), nil} {
+			status, _ := n.open(t, client, nil)
+			got = append(got, status)
+		}
+		if !slices.Equal(got, []int{201, 429, 201}) {
+			t.Errorf("the statuses are %d", got)
+		}
+	})
+}
+
 // TestServeEnds verifies that a child whose input stays open ends with its lease, without error.
 func TestServeEnds(t *testing.T) {
 	bubble(t, "", func(t *testing.T, n *network) {
-		in, w := io.Pipe()
-		o := session.Options{Device: "b", Provider: n.provider(n.Process(nil), "b", nil)}
-		if err := answer.Serve(context.Background(), o, nil, in, io.Discard); err != nil {
+		conn, own := net.Pipe()
+		if err := answer.Serve(context.Background(), n.options(n.provider(n.Process(nil), "b", nil), own)); err != nil {
 			t.Error(err)
 		}
-		_, _ = w.Write([]byte("{}")) // It comes too late.
+		_, _ = conn.Write([]byte("{}")) // It comes too late.
 	})
 }
 
@@ -447,18 +463,29 @@ func TestCauses(t *testing.T) {
 			return false
 		}
 	}
+	sequences := func(lost ...byte) func(packet) bool {
+		return func(p packet) bool { return p.From == gid(1) && slices.Contains(lost, p.Payload[19]) }
+	}
+	rc := func(p packet) bool { return p.RC }
+	forged := func(p packet, at int, qpn uint32) packet { // It changes a byte, and the queue pair.
+		p.Payload, p.From, p.SrcQPN = slices.Clone(p.Payload), gid(9), p.SrcQPN+qpn
+		p.Payload[at] ^= byte(min(at, 1))
+		return p
+	}
 	for name, tt := range map[string]struct {
 		set  func(n *network)
 		want string // the result, suspect, packets lost on both ways, flows that failed, verb, errno, message
 	}{
-		"one packet lost":      {func(n *network) { n.lose = func(p packet) bool { return p.From == gid(1) && p.Payload[19] == 4 } }, "ok  1 0 0"},
+		"one packet lost":      {func(n *network) { n.lose = sequences(4) }, "ok  1 0 0"},
 		"lost there":           {func(n *network) { n.lose = func(p packet) bool { return p.From == gid(1) } }, "lost_forward path 9 0 3"},
 		"lost on the way back": {func(n *network) { n.lose = back }, "lost_reverse path 0 9 3"},
 		"large ones lost":      {func(n *network) { n.lose = func(p packet) bool { return len(p.Payload) > 500 } }, "mtu path 3 0 0"},
 		"flow label lost": {func(n *network) {
-			n.ask.HasFlowLabels, n.lose = true, func(p packet) bool { return p.FlowLabel == 0x2222 }
+			n.lose = func(p packet) bool { return p.From == gid(1) && (p.FlowLabel-1)/0x1111 == 1 }
 		}, "flow path 3 0 1"},
-		"queue pair lost":         {func(n *network) { n.lose = func(p packet) bool { return p.SrcQPN == 19 } }, "flow path 3 0 1"},
+		"queue pair lost": {func(n *network) {
+			n.ask.HasFlowLabels, n.lose = false, func(p packet) bool { return p.SrcQPN == 19 }
+		}, "flow path 3 0 1"},
 		"address of the peer":     {func(n *network) { n.a.Fails = faults{verbs.CreateAH: syscall.ETIMEDOUT} }, "address path 0 0 0 ibv_create_ah ETIMEDOUT"},
 		"address of the asker":    {func(n *network) { n.b.Fails = faults{verbs.CreateAH: syscall.EHOSTUNREACH} }, "address path 0 0 0 ibv_create_ah EHOSTUNREACH"},
 		"no more address handles": {func(n *network) { n.a.Fails = faults{verbs.CreateAH: syscall.ENOMEM} }, "source_device device 0 0 0 ibv_create_ah ENOMEM"},
@@ -471,32 +498,56 @@ func TestCauses(t *testing.T) {
 		"peer's port goes down":   {func(n *network) { n.lose = fourth(func() { n.down(n.b) }) }, "target_device peer 6 0 0"},
 		"responder dies":          {func(n *network) { n.lose = fourth(func() { n.children[0].Kill() }) }, "target_device peer 6 0 0"},
 		"responder hangs":         {func(n *network) { n.slow = slow{device: "b", verb: verbs.CreateCQ, takes: time.Hour} }, "target_device peer 0 0 0"},
-		"answers late":            {func(n *network) { n.slow = slow{device: "b", verb: verbs.PostSend, takes: time.Second / 5} }, "ok  0 0 0"},
-		"no time left":            {func(n *network) { n.slow = slow{device: "a", verb: verbs.CreateAH, takes: path.MaxLife} }, "control_unreachable  0 0 0"},
-		"peer cannot open":        {func(n *network) { n.b.Fails = faults{verbs.OpenDevice: syscall.ENOMEM} }, "target_device peer 0 0 0 ibv_open_device ENOMEM"},
-		"peer in use":             {func(n *network) { n.reduced = errors.New("in use") }, "refused  0 0 0"},
-		"not allowed":             {func(n *network) { n.respond(netip.MustParsePrefix("10.9.0.0/16")) }, "refused  0 0 0"},
-		"allowed":                 {func(n *network) { n.respond(netip.MustParsePrefix("10.0.0.0/16")) }, "ok  0 0 0"},
-		"another device":          {func(n *network) { n.ask.Target.Device = "c" }, "refused  0 0 0"},
-		"another rail":            {func(n *network) { n.instead("GET", 200, `[{"name":"b"},{"name":"c"}]`) }, "refused  0 0 0"},
-		"no HTTP":                 {func(n *network) { n.instead("GET", 0, "") }, "control_unreachable  0 0 0"},
-		"no HTTP after a loss":    {func(n *network) { n.lose = back; n.instead("GET /api/v1/path/s", 0, "") }, "control_unreachable  9 0 3"},
-		"session forgotten":       {func(n *network) { n.lose = back; n.instead("GET /api/v1/path/s", 404, "") }, "target_device peer 9 0 3"},
-		"another server":          {func(n *network) { n.instead("GET", 404, "<html>") }, "refused  0 0 0"},
-		"odd errors":              {func(n *network) { n.instead("POST", 503, `{"error":"é\u0000","verb":"rm -rf","errno":"a/b"}`) }, "target_device peer 0 0 0 rm -rf a/b"},
-		"odd address":             {func(n *network) { n.instead("POST", 201, `{"address":{"gid":"x"},"source":7,"mtu_bytes":1024}`) }, "refused  0 0 0"},
-		"odd MTU":                 {func(n *network) { n.instead("POST", 201, `{"address":{"gid":"::ffff:10.0.0.2","type":"RoCE v2"}}`) }, "refused  0 0 0"},
-		"message":                 {func(n *network) { n.ask.Target.RC = true }, "ok  0 0 0   success"},
-		"message, smaller MTU":    {func(n *network) { n.ask.Target.RC, n.a.MTU = true, 4096 }, "ok  0 0 0   success"},
-		"message, larger MTU":     {func(n *network) { n.ask.Target.RC, n.b.MTU = true, 4096 }, "ok  0 0 0   success"},
-		"message lost":            {func(n *network) { n.ask.Target.RC, n.lose = true, func(p packet) bool { return p.RC } }, "ok  0 0 0   retry_exc_err"},
+		"answers late and lost": {func(n *network) {
+			n.lose, n.slow = back, slow{device: "b", verb: verbs.PostSend, takes: time.Second / 5}
+		}, "lost_reverse path 0 9 3"},
+		"answers of others": {func(n *network) {
+			n.lose = func(p packet) bool { // Each comes twice: with another session, and from another queue pair.
+				if back(p) {
+					go n.Send(forged(p, 15, 0))
+					go n.Send(forged(p, 0, 1))
+				}
+				return back(p)
+			}
+		}, "lost_reverse path 0 9 3"},
+		"small ones of a label": {func(n *network) { n.lose = sequences(0, 3, 4) }, "lost_forward path 3 0 0"},
+		"a label, and others":   {func(n *network) { n.lose = sequences(0, 3, 6, 1, 5) }, "lost_forward path 5 0 1"},
+		"a label, and one more": {func(n *network) { n.lose = sequences(0, 3, 6, 1) }, "flow path 4 0 1"},
+		"answers late":          {func(n *network) { n.slow = slow{device: "b", verb: verbs.PostSend, takes: time.Second / 5} }, "ok  0 0 0"},
+		"no time left":          {func(n *network) { n.slow = slow{device: "a", verb: verbs.CreateAH, takes: path.MaxLife} }, "control_unreachable  0 0 0"},
+		"peer cannot open":      {func(n *network) { n.b.Fails = faults{verbs.OpenDevice: syscall.ENOMEM} }, "target_device peer 0 0 0 ibv_open_device ENOMEM"},
+		"peer in use":           {func(n *network) { n.inUse = errors.New("in use") }, "refused  0 0 0"},
+		"not allowed":           {func(n *network) { n.respond(netip.MustParsePrefix("10.9.0.0/16")) }, "refused  0 0 0"},
+		"allowed":               {func(n *network) { n.respond(netip.MustParsePrefix("10.0.0.0/16")) }, "ok  0 0 0"},
+		"another device":        {func(n *network) { n.ask.Target.Device = "c" }, "refused  0 0 0"},
+		"another rail":          {func(n *network) { n.instead("GET", 200, `[{"name":"b"},{"name":"c"}]`) }, "refused  0 0 0"},
+		"no HTTP":               {func(n *network) { n.instead("GET", 0, "") }, "control_unreachable  0 0 0"},
+		"no HTTP after a loss":  {func(n *network) { n.lose = back; n.instead("GET /api/v1/path/s", 0, "") }, "control_unreachable  9 0 3"},
+		"session forgotten":     {func(n *network) { n.lose = back; n.instead("GET /api/v1/path/s", 404, `{"error":"gone"}`) }, "target_device peer 9 0 3"},
+		"another server":        {func(n *network) { n.instead("GET", 404, "<html>") }, "control_unreachable  0 0 0"},
+		"a proxy":               {func(n *network) { n.instead("POST", 503, "<html>") }, "control_unreachable  0 0 0"},
+		"a proxy after a loss":  {func(n *network) { n.lose = back; n.instead("GET /api/v1/path/s", 502, "{}") }, "control_unreachable  9 0 3"},
+		"password":              {func(n *network) { n.instead("GET", 401, "Unauthorized") }, "refused  0 0 0"},
+		"peer without UD":       {func(n *network) { n.b.Fails = faults{verbs.CreateQP: syscall.EOPNOTSUPP} }, "unsupported  0 0 0 ibv_create_qp EOPNOTSUPP"},
+		"odd errors":            {func(n *network) { n.instead("POST", 503, `{"error":"é\u0000","verb":"rm -rf","errno":"a/b"}`) }, "target_device peer 0 0 0 rm -rf a/b"},
+		"odd address":           {func(n *network) { n.instead("POST", 201, `{"address":{"gid":"x"},"source":7,"mtu_bytes":1024}`) }, "refused  0 0 0"},
+		"odd MTU":               {func(n *network) { n.instead("POST", 201, `{"address":{"gid":"::ffff:10.0.0.2","type":"RoCE v2"}}`) }, "refused  0 0 0"},
+		"message":               {func(n *network) { n.ask.Target.RC = true }, "ok  0 0 0   success"},
+		"message, smaller MTU":  {func(n *network) { n.ask.Target.RC, n.a.MTU = true, 4096 }, "ok  0 0 0   success"},
+		"message, larger MTU":   {func(n *network) { n.ask.Target.RC, n.b.MTU = true, 4096 }, "ok  0 0 0   success"},
+		"message lost":          {func(n *network) { n.ask.Target.RC, n.lose = true, rc }, "ok path 0 0 0   retry_exc_err"},
+		"message without end":   {func(n *network) { n.ask.Target.RC, n.a.LateSends = true, time.Hour }, "ok path 0 0 0   no_completion"},
+		"message before answers": {func(n *network) {
+			n.ask.Target.RC, n.lose, n.slow = true, rc, slow{device: "b", verb: verbs.PostSend, takes: time.Second / 5}
+		}, "ok path 0 0 0   retry_exc_err"},
 	} {
 		bubble(t, name, func(t *testing.T, n *network) {
 			tt.set(n)
 			p := n.run(t)
 			synctest.Wait()
 			got := strings.TrimSpace(fmt.Sprintln(p.Result, p.Suspect, p.LostForward, p.LostReverse, p.FlowsFailed, p.Verb, p.Errno, p.RC))
-			if got != tt.want || strings.HasPrefix(name, "responder") && n.alive.Load() != 0 || p.Failed() && p.Result != "" && p.Detail == "" {
+			if got != tt.want || strings.HasPrefix(name, "responder") && n.alive.Load() != 0 ||
+				p.Failed() != (p.Result != state.PathOK || p.Suspect != "") || p.Failed() && p.Result != "" && p.Detail == "" {
 				t.Errorf("got %q, want %q: %s", got, tt.want, p.Detail)
 			}
 		})
@@ -509,26 +560,33 @@ func TestTimes(t *testing.T) {
 	const waits = rtt + 2*time.Millisecond // Two answers wait for others before their time counts.
 	for name, tt := range map[string]struct {
 		maskA, kHzA, maskB, kHzB uint64
-		offset, late             time.Duration
+		offset, late, hold       time.Duration
 		refused                  syscall.Errno
 		clock                    string
-		max                      time.Duration
+		min, max                 time.Duration
 	}{
-		"software":        {clock: "software", max: waits},
-		"device":          {maskA: all, kHzA: 1e6, maskB: all, kHzB: 1e6, clock: "device", max: rtt},
-		"device of one":   {maskA: all, kHzA: 1e6, clock: "device", max: waits},
-		"other rates":     {maskA: all, kHzA: 2e5, maskB: all, kHzB: 5e5, clock: "device", max: rtt},
-		"it wraps":        {maskA: 1<<32 - 1, kHzA: 1e6, maskB: all, kHzB: 1e6, offset: 1<<32 - delay, clock: "device", max: rtt},
-		"late sends":      {maskA: all, kHzA: 2e5, maskB: all, kHzB: 1e6, late: 200 * time.Millisecond, clock: "device", max: rtt},
-		"short counter":   {maskA: 1<<17 - 1, kHzA: 1e6, clock: "software", max: waits},
-		"no extended CQs": {maskA: all, kHzA: 1e6, refused: syscall.EOPNOTSUPP, clock: "software", max: waits},
+		"software":        {clock: "software", min: rtt, max: waits},
+		"device":          {maskA: all, kHzA: 1e6, maskB: all, kHzB: 1e6, clock: "device", min: rtt, max: rtt},
+		"device of one":   {maskA: all, kHzA: 1e6, clock: "device", min: rtt, max: waits},
+		"other rates":     {maskA: all, kHzA: 2e5, maskB: all, kHzB: 5e5, clock: "device", min: rtt, max: rtt},
+		"it wraps":        {maskA: 1<<32 - 1, kHzA: 1e6, maskB: all, kHzB: 1e6, offset: 1<<32 - time.Second, hold: time.Second, clock: "device", min: rtt, max: rtt + time.Second},
+		"late sends":      {maskA: all, kHzA: 2e5, maskB: all, kHzB: 1e6, late: 200 * time.Millisecond, clock: "device", min: rtt, max: rtt},
+		"sends never end": {maskA: all, kHzA: 1e6, maskB: all, kHzB: 1e6, late: time.Hour, clock: "device"},
+		"short counter":   {maskA: 1<<17 - 1, kHzA: 1e6, clock: "software", min: rtt, max: waits},
+		"no extended CQs": {maskA: all, kHzA: 1e6, refused: syscall.EOPNOTSUPP, clock: "software", min: rtt, max: waits},
 	} {
 		bubble(t, name, func(t *testing.T, n *network) {
 			n.a.TimestampMask, n.a.CoreClock, n.b.TimestampMask, n.b.CoreClock = tt.maskA, tt.kHzA, tt.maskB, tt.kHzB
 			n.a.Offset, n.a.LateSends, n.a.Fails = tt.offset, tt.late, map[verbs.Verb]syscall.Errno{verbs.CreateCQEx: tt.refused}
 			n.slow = slow{device: "b", verb: verbs.PostSend, takes: time.Millisecond}
+			n.lose = func(p fabric.Packet) bool { // The first one takes longer.
+				if p.From == n.a.GID && p.Payload[19] == 0 {
+					time.Sleep(tt.hold)
+				}
+				return false
+			}
 			p := n.run(t)
-			if p.Clock != tt.clock || p.RTTMin != rtt || p.RTTMax != tt.max || p.Result != state.PathOK || p.Sent != 9 || p.MTU != 1024 || p.Flows != 3 {
+			if p.Clock != tt.clock || p.RTTMin != tt.min || p.RTTMax != tt.max || p.Result != state.PathOK || p.Sent != 9 || p.MTU != 1024 || p.Flows != 3 {
 				t.Errorf("want %s, up to %s, got %+v", tt.clock, tt.max, p)
 			}
 		})

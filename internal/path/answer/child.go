@@ -10,8 +10,10 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"rdma_exporter/internal/path"
@@ -23,67 +25,73 @@ import (
 const (
 	// buffers are datagrams that can arrive while others are answered.
 	buffers = 24
-	// tick is how long a request from the parent may wait for datagrams.
-	tick = 20 * time.Millisecond
-	// maxReplies and maxMessages limit the answers, and the queue pairs for messages, of one lease.
-	maxReplies  = 40
-	maxMessages = 3
+	// tick is how long a request from the parent may wait for datagrams, unless maxTaken of them wait.
+	tick     = 20 * time.Millisecond
+	maxTaken = 256
+	// maxPackets limits the answers of one lease. With them, a device that asks a peer in the same
+	// minute, and acknowledges a message, sends 100 packets.
+	maxPackets = 90
+	// maxOutput limits what a child answers, in bytes.
+	maxOutput = 16 << 20
 )
 
 // call is a request of the parent, a line of JSON, and reply its answer.
 type call struct {
-	Open *path.Session `json:"open,omitempty"`
+	Client netip.Addr    `json:"client"`
+	Open   *path.Session `json:"open,omitempty"`
 	// Report is the id of a session.
 	Report string `json:"report,omitempty"`
 }
 
 type reply struct {
-	Error  *path.Error  `json:"error,omitempty"`
-	Status int          `json:"status"`
-	Opened *path.Opened `json:"opened,omitempty"`
-	Report *path.Report `json:"report,omitempty"`
-}
-
-func failed(status int, err error) reply {
-	return reply{Status: status, Error: path.ErrorOf(status, err)}
+	Error *path.Error `json:"error,omitempty"`
+	// Final is true if the child ends, with the error of all requests until the lease ends.
+	Final  bool        `json:"final,omitempty"`
+	Opened path.Opened `json:"opened,omitzero"`
+	Report path.Report `json:"report,omitzero"`
 }
 
 // responder is the child.
 type responder struct {
-	s        *session.Session
-	sc       *session.Scope
-	e        *path.Endpoint
-	routes   []session.Route
-	until    time.Time
-	budget   int
-	messages int
-	sessions map[uint64]*peer
+	Options
+	s      *session.Session
+	e      *path.Endpoint
+	routes []session.Route
+	until  time.Time
+	// packets are those that sessions of each client asked for. A lease has one message.
+	packets   map[netip.Addr]int
+	connected bool
+	sessions  map[uint64]*peer
 }
 
 // peer is a session.
 type peer struct {
 	ask     path.Session
+	client  netip.Addr
 	to      verbs.AH
 	expires time.Time
 	report  path.Report
-	// index has the index in the report of each sequence number.
-	index map[uint32]int
-	// came is when the packets in the report did, until their answers are sent.
-	came []uint64
 }
 
-// Serve answers on a device until the lease ends, in ends, or ctx is done. It reads requests from
-// in and writes an answer to each to out. Reduced is why nothing may be created now; nil means
-// that it may.
-func Serve(ctx context.Context, o session.Options, reduced error, in io.Reader, out io.Writer) error {
+// Options says how to answer.
+type Options struct {
+	session.Options
+	// InUse returns why nothing may be answered now. Nil means that it may.
+	InUse func(context.Context) error
+	// Parent is the connection with requests. Its end is that of the lease.
+	Parent io.ReadWriter
+}
+
+// Serve answers on a device until the lease ends, the parent ends it, or ctx is done.
+func Serve(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithTimeout(ctx, path.Lease)
 	defer cancel()
-	calls := make(chan call)
-	go func() { // It ends with the process, since a read from a pipe cannot be interrupted.
-		defer close(calls)
-		for dec := json.NewDecoder(in); ; {
+	calls, out := make(chan call), json.NewEncoder(o.Parent)
+	go func() { // It ends with the process, since a read cannot be interrupted.
+		defer cancel()
+		for dec := json.NewDecoder(o.Parent); ; {
 			var c call
-			if err := dec.Decode(&c); err != nil {
+			if dec.Decode(&c) != nil {
 				return
 			}
 			select {
@@ -93,81 +101,56 @@ func Serve(ctx context.Context, o session.Options, reduced error, in io.Reader, 
 			}
 		}
 	}()
-	enc := json.NewEncoder(out)
-	// The device is not opened again in this lease, however often it is asked for.
-	refuse := func(status int, err error) {
-		for {
-			select {
-			case _, ok := <-calls:
-				if !ok || enc.Encode(failed(status, err)) != nil {
-					return
-				}
-			case <-ctx.Done():
-				return
-			}
+	if why := o.inUse(ctx); why != nil {
+		return out.Encode(reply{Error: path.ErrorOf(why), Final: true})
+	}
+	r := &responder{Options: o, until: time.Now().Add(path.Lease), packets: make(map[netip.Addr]int), sessions: make(map[uint64]*peer)}
+	r.Out = wire.NewWriter(io.Discard)
+	r.Ended = func(err error) {
+		if err != nil {
+			_ = out.Encode(reply{Error: path.ErrorOf(err), Final: true}) // The parent reads it, or is gone.
 		}
 	}
-	if reduced != nil {
-		refuse(http.StatusTooManyRequests, reduced) // The device is not to blame.
-		return nil
-	}
-	o.Out = wire.NewWriter(io.Discard)
-	served := false
-	o.Ended = func(err error) {
-		if err != nil && !served {
-			refuse(statusOf(err), err)
-		}
-	}
-	err := session.Run(ctx, o, func(ctx context.Context, s *session.Session) (err error) {
+	err := session.Run(ctx, r.Options.Options, func(ctx context.Context, s *session.Session) (err error) {
 		sc := s.Scope()
 		defer func() { err = errors.Join(err, sc.Close()) }()
-		r := &responder{s: s, sc: sc, until: time.Now().Add(path.Lease), budget: maxReplies, messages: maxMessages, sessions: make(map[uint64]*peer)}
-		if err := r.open(); err != nil {
+		if err := r.open(s, sc); err != nil {
 			return err
 		}
-		served = true
-		return r.serve(ctx, calls, enc)
+		return r.serve(ctx, calls, out)
 	})
-	if errors.Is(err, context.DeadlineExceeded) {
+	if ctx.Err() != nil {
 		return nil // The lease is over.
 	}
 	return err
 }
 
-// statusOf returns the status of an answer for a failure to open a device.
-func statusOf(err error) int {
-	if o := session.ObstacleOf(err); o != nil && o.Reason != "not_permitted" {
-		return http.StatusConflict // The port is down, or there are no UD queue pairs.
+func (o *Options) inUse(ctx context.Context) error {
+	if why := o.InUse(ctx); why != nil {
+		return path.Refuse(http.StatusTooManyRequests, "%v", why) // The device is not to blame.
 	}
-	return http.StatusServiceUnavailable
+	return nil
 }
 
 // open opens the first active port.
-func (r *responder) open() (err error) {
-	if r.routes, err = path.Routes(r.s); err != nil {
+func (r *responder) open(s *session.Session, sc *session.Scope) (err error) {
+	if r.routes, err = s.SelfRoutes(); err != nil {
 		return err
 	}
-	r.e, err = path.Open(r.s, r.sc, path.Options{Route: r.routes[0], QPs: 1, Buffers: buffers, RC: true})
+	e, err := path.Open(s, sc, r.routes[0], 1, buffers)
 	for i := 0; i < buffers && err == nil; i++ {
-		err = r.e.Receive(r.e.QPs[0], i)
+		err = e.Receive(e.QPs[0], i)
+	}
+	if err == nil {
+		r.e = e
 	}
 	return err
 }
 
-// serve answers requests and datagrams.
+// serve answers requests and datagrams. A request waits for the datagrams that came before it, so
+// that its report has them.
 func (r *responder) serve(ctx context.Context, calls <-chan call, out *json.Encoder) error {
-	for ctx.Err() == nil {
-		select {
-		case c, ok := <-calls:
-			if !ok {
-				return nil
-			}
-			if err := out.Encode(r.call(c)); err != nil {
-				return fmt.Errorf("answer the parent: %w", err)
-			}
-			continue
-		default:
-		}
+	for taken := 0; ctx.Err() == nil; {
 		ev, ok, err := r.e.Next(tick)
 		if err == nil && ok {
 			err = r.datagram(ev)
@@ -175,70 +158,92 @@ func (r *responder) serve(ctx context.Context, calls <-chan call, out *json.Enco
 		if err != nil {
 			return err
 		}
+		if taken++; ok && taken < maxTaken {
+			continue
+		}
+		taken = 0
+		select {
+		case c := <-calls:
+			if err := out.Encode(r.call(ctx, c)); err != nil {
+				return fmt.Errorf("answer the parent: %w", err)
+			}
+		default:
+		}
 	}
 	return nil
 }
 
-func (r *responder) call(c call) reply {
-	if c.Open == nil {
-		id, err := strconv.ParseUint(c.Report, 16, 64) //nolint:mnd // bits
-		p := r.sessions[id]
-		if err != nil || p == nil {
-			return failed(http.StatusNotFound, errors.New("there is no such session"))
-		}
-		attr, err := r.s.Device.QueryPort(r.routes[0].Port)
-		p.report.PortActive = err == nil && attr.State == verbs.PortActive
-		return reply{Status: http.StatusOK, Report: &p.report}
+func (r *responder) call(ctx context.Context, c call) (answer reply) {
+	var err error
+	if c.Open != nil {
+		answer.Opened, err = r.accept(ctx, c.Client, c.Open)
+	} else {
+		answer.Report, err = r.report(c.Client, c.Report)
 	}
-	opened, err := r.accept(c.Open)
-	var refused *path.Error
-	switch {
-	case errors.As(err, &refused):
-		return reply{Status: refused.Status, Error: refused}
-	case err != nil:
-		return failed(http.StatusServiceUnavailable, err)
-	default:
-		return reply{Status: http.StatusCreated, Opened: opened}
+	if err != nil {
+		answer.Error = path.ErrorOf(err)
 	}
+	return answer
+}
+
+func (r *responder) report(client netip.Addr, id string) (path.Report, error) {
+	digits, _, _ := strings.Cut(id, "-")
+	number, err := strconv.ParseUint(digits, 16, 64) //nolint:mnd // bits
+	p := r.sessions[number]
+	if err != nil || p == nil || p.client != client {
+		return path.Report{}, noSession(id)
+	}
+	p.report.PortActive = r.e.PortActive()
+	return p.report, nil
+}
+
+func noSession(id string) error {
+	return path.Refuse(http.StatusNotFound, "there is no session %.64q", id)
 }
 
 // accept opens a session.
-func (r *responder) accept(ask *path.Session) (*path.Opened, error) {
-	life := time.Duration(ask.Life) * time.Second
-	left := time.Until(r.until)
-	if attr, err := r.s.Device.QueryPort(r.routes[0].Port); err != nil || attr.State != verbs.PortActive {
-		return nil, refuse(http.StatusConflict, "the port went down")
+func (r *responder) accept(ctx context.Context, client netip.Addr, ask *path.Session) (opened path.Opened, err error) {
+	if err := r.inUse(ctx); err != nil {
+		return opened, err
 	}
-	if life > left || ask.Packets > r.budget || ask.RC != 0 && r.messages == 0 {
-		return nil, refuse(http.StatusTooManyRequests, "of the lease, %d packets, %d messages and %s are left: try again after that time", r.budget, r.messages, left.Round(time.Second))
+	if !r.e.PortActive() {
+		return opened, path.Refuse(http.StatusConflict, "the port went down")
+	}
+	left := maxPackets
+	for _, n := range r.packets {
+		left -= n
+	}
+	left = min(left, path.MaxPackets-r.packets[client])
+	life, rest := time.Duration(ask.Life)*time.Second, time.Until(r.until)
+	if life > rest || ask.Packets > left || ask.RC != 0 && r.connected {
+		return opened, path.Refuse(http.StatusTooManyRequests, "of this minute, %d packets are left to %s, and at most one message: try again in %s",
+			left, client, rest.Round(time.Second))
 	}
 	route, source, err := path.Match(r.routes, ask.Addresses)
 	if err != nil {
-		return nil, refuse(http.StatusConflict, "%v", err)
+		return opened, path.Refuse(http.StatusConflict, "%v", err)
 	}
-	r.budget -= ask.Packets // An attempt counts, as it makes the others wait.
+	r.packets[client] += ask.Packets // An attempt counts, as it makes the others wait.
+	p := &peer{ask: *ask, client: client, expires: time.Now().Add(life), report: path.Report{Packets: make([]*path.Received, ask.Packets)}}
 	to := ask.Addresses[source].To(route, 0)
-	p := &peer{ask: *ask, expires: time.Now().Add(life), index: make(map[uint32]int)}
-	if p.to, err = r.e.To(r.sc, to); err != nil {
-		return nil, err
-	}
-	opened := &path.Opened{
-		Address: path.AddressOf(route), Source: source, QPN: r.e.QPs[0].Number(), QKey: r.e.QKey, MTU: min(r.e.Size, ask.MTU),
-		Expires: p.expires, Life: ask.Life,
-	}
-	if ask.RC != 0 {
-		r.messages--
-		q, err := r.e.RC(r.sc)
-		if err != nil {
-			return nil, err
-		}
-		if err := r.e.Connect(q, to, ask.RC, opened.MTU, true); err != nil {
-			return nil, err
-		}
-		opened.RC = q.Number()
+	if p.to, err = r.e.To(to); err != nil {
+		return opened, err
 	}
 	id := rand.Uint64()
-	opened.ID = fmt.Sprintf("%016x", id)
+	opened = path.Opened{
+		ID: fmt.Sprintf("%016x-%s", id, r.Device), Address: path.AddressOf(route), Source: source,
+		QPN: r.e.QPs[0].Number(), QKey: r.e.QKey, MTU: min(r.e.Size, ask.MTU), Expires: p.expires,
+	}
+	if ask.RC != 0 {
+		r.connected = true
+		q, err := r.e.RC()
+		if err == nil {
+			opened.RC, err = q.Number(), r.e.Connect(q, to, ask.RC, opened.MTU, false)
+		}
+		if err != nil {
+			return opened, err
+		}
+	}
 	r.sessions[id] = p
 	return opened, nil
 }
@@ -247,7 +252,6 @@ func (r *responder) accept(ask *path.Session) (*path.Opened, error) {
 // sent is never longer than what came, and goes to the address of the session alone, whatever
 // route the datagram says it took.
 func (r *responder) datagram(ev path.Event) error {
-	q := r.e.QPs[0]
 	switch {
 	case ev.Buffer == path.MessageBuffer:
 		return nil
@@ -256,48 +260,42 @@ func (r *responder) datagram(ev path.Event) error {
 	case ev.Sent:
 		r.sent(ev)
 	case ev.Status == verbs.WCSuccess:
-		answered, err := r.answer(q, ev)
+		answered, err := r.answer(ev)
 		if answered || err != nil {
 			return err // The buffer is free once the answer is sent.
 		}
 	}
-	return r.e.Receive(q, ev.Buffer)
+	return r.e.Receive(r.e.QPs[0], ev.Buffer)
 }
 
-func (r *responder) answer(q verbs.QP, ev path.Event) (answered bool, err error) {
-	b := r.e.Payload(ev.Buffer)
-	n := min(ev.Length, len(b))
-	packet, ok := path.Parse(b[:n])
+func (r *responder) answer(ev path.Event) (answered bool, err error) {
+	packet, ok := path.Parse(ev.Payload)
 	p := r.sessions[packet.Session]
 	if !ok || packet.Type != path.TypeRequest || p == nil || time.Now().After(p.expires) || int(packet.Sequence) >= p.ask.Packets {
 		return false, nil
 	}
-	if _, again := p.index[packet.Sequence]; again || !slices.Contains(p.ask.QPNs, ev.SrcQP) {
+	if p.report.Packets[packet.Sequence] != nil || !slices.Contains(p.ask.QPNs, ev.SrcQP) {
 		return false, nil
 	}
-	p.index[packet.Sequence] = len(p.came)
-	p.came = append(p.came, ev.At)
-	p.report.Packets = append(p.report.Packets, path.Received{Sequence: packet.Sequence, Flow: packet.Flow})
+	got := &path.Received{Flow: packet.Flow, At: ev.At}
+	p.report.Packets[packet.Sequence] = got
 	packet.Type = path.TypeReply
-	packet.Put(b)
-	at, err := r.e.Send(q, ev.Buffer, n, p.to, ev.SrcQP, p.ask.QKey)
-	if err == nil && !r.e.Clock.IsDevice() {
-		p.report.Packets[len(p.came)-1].Turnaround = r.e.Clock.Between(ev.At, at)
+	packet.Put(ev.Payload)
+	at, err := r.e.Send(r.e.QPs[0], ev.Buffer, len(ev.Payload), p.to, ev.SrcQP, p.ask.QKey)
+	if !r.e.Clock.IsDevice() {
+		got.Turnaround = r.e.Clock.Between(ev.At, at)
 	}
 	return true, err
 }
 
 // sent notes that an answer was sent, or was not.
 func (r *responder) sent(ev path.Event) {
-	packet, _ := path.Parse(r.e.Payload(ev.Buffer))
-	p := r.sessions[packet.Session]
-	if p == nil {
-		return
-	}
-	i := p.index[packet.Sequence]
-	got := &p.report.Packets[i]
-	got.Answered = ev.Status == verbs.WCSuccess
-	if r.e.Clock.IsDevice() {
-		got.Turnaround = r.e.Clock.Between(p.came[i], ev.At)
+	packet, _ := path.Parse(ev.Payload)
+	if p := r.sessions[packet.Session]; p != nil {
+		got := p.report.Packets[packet.Sequence]
+		got.Answered = ev.Status == verbs.WCSuccess
+		if r.e.Clock.IsDevice() {
+			got.Turnaround = r.e.Clock.Between(got.At, ev.At)
+		}
 	}
 }

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
-	"time"
+
+	"golang.org/x/sys/unix"
 
 	"rdma_exporter/internal/child"
 )
@@ -13,41 +13,26 @@ import (
 // process is a Child that is a process of the operating system.
 type process struct {
 	child.Process
-	in  *os.File
-	out *io.PipeReader
+	*os.File
 }
 
-// StartProcess starts a process, whose input begins with a line: that of the command.
+// discard takes what no child should write to its standard output.
+type discard struct{ io.Writer }
+
+func (discard) Close() error { return nil }
+
+// StartProcess starts a process, whose end of the connection is [child.ExtraFD].
 func StartProcess(c child.Command) (Child, error) {
-	r, w, err := os.Pipe()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
-		return nil, fmt.Errorf("make a pipe: %w", err)
+		return nil, fmt.Errorf("make a pair of sockets: %w", err)
 	}
-	settings := slices.Concat(c.Stdin, []byte{'\n'})
-	c.Stdin, c.StdinFile = nil, r
-	out, in := io.Pipe()
-	p := process{child.Start(c, in), w, out}
-	_, err = p.Write(settings) // It blocks only if there are more than a pipe holds.
-	if err != nil {
-		p.Kill()
-	}
+	own := os.NewFile(uintptr(pair[0]), "child")
+	c.Extra = os.NewFile(uintptr(pair[1]), "parent")
+	p := process{child.Start(c, discard{io.Discard}), own}
 	go func() { // It ends with the process, for which the Responder waits.
 		<-p.Done()
-		_, _ = r.Close(), w.Close()
+		_, _ = own.Close(), c.Extra.Close()
 	}()
-	return p, err
+	return p, nil
 }
-
-// Write implements Child. It does not block on a process that reads nothing.
-func (p process) Write(b []byte) (int, error) {
-	if err := p.in.SetWriteDeadline(time.Now().Add(callTime)); err != nil {
-		return 0, fmt.Errorf("write to a child: %w", err)
-	}
-	return p.in.Write(b)
-}
-
-// CloseInput implements Child.
-func (p process) CloseInput() { _ = p.in.Close() }
-
-// Output implements Child.
-func (p process) Output() io.Reader { return p.out }

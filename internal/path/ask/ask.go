@@ -4,12 +4,15 @@ package ask
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -21,9 +24,9 @@ import (
 )
 
 const (
-	// flows are those of one run, and rounds how many packets each has. The last round is of
-	// large ones.
-	flows  = 3
+	// labels are the flows of one run where flow labels make them, and pairs where queue pairs do.
+	labels, pairs = 3, 2
+	// rounds is how many packets each flow has. The last round is of large ones.
 	rounds = 3
 	// roundTime is how long the answers of a round may take.
 	roundTime = 500 * time.Millisecond
@@ -46,8 +49,6 @@ type Options struct {
 	Base   string
 	// Reduced is why nothing may be sent now. Nil means that it may.
 	Reduced *state.Reduced
-	// Random returns the first flow label, from 0 to n-1.
-	Random func(n int) int
 }
 
 // asker is one run.
@@ -56,6 +57,7 @@ type asker struct {
 	found   state.Path
 	e       *path.Endpoint
 	opened  path.Opened
+	id      uint64
 	packets []packet
 }
 
@@ -66,13 +68,13 @@ type packet struct {
 	sent, back     uint64
 	isSent, isBack bool
 	received       bool
-	rtt            time.Duration
 }
 
 // Run asks the peer, and writes the report. It returns an error only if the report could not be
 // written or ctx ended.
 func Run(ctx context.Context, o Options) error {
-	a := &asker{Options: o, found: state.Path{Peer: o.Target.Peer, Rail: o.Target.Rail, ToR: o.Target.ToR, PeerToR: o.Target.PeerToR}}
+	t := o.Target
+	a := &asker{Options: o, found: state.Path{Peer: t.Peer, Rail: t.Rail, ToR: t.ToR, PeerToR: t.PeerToR}}
 	if o.Reduced != nil {
 		return errors.Join(o.Out.Send(wire.Line{Reduced: o.Reduced}), o.Out.Send(wire.Line{End: &wire.End{}}))
 	}
@@ -82,7 +84,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	a.Ended = func(err error) {
 		if err != nil && a.found.Result == "" {
-			a.failVerb(err)
+			a.failVerb(path.ErrorOf(err), state.PathSource, state.SuspectDevice)
 		}
 		_ = o.Out.Send(wire.Line{Path: &a.found}) // Run returns the error of the writer.
 	}
@@ -90,7 +92,7 @@ func Run(ctx context.Context, o Options) error {
 		sc := s.Scope()
 		defer func() { err = errors.Join(err, sc.Close()) }()
 		if err := a.exchange(ctx, s, sc); err != nil {
-			a.failVerb(err)
+			a.failVerb(path.ErrorOf(err), state.PathSource, state.SuspectDevice)
 		}
 		return nil
 	})
@@ -100,24 +102,21 @@ func (a *asker) fail(r state.PathResult, who state.PathSuspect, format string, a
 	a.found.Result, a.found.Suspect, a.found.Detail = r, who, fmt.Sprintf(format, args...)
 }
 
-// failVerb says that this device is to blame, unless the verb was asked for an address that does
-// not answer, or for what the device does not have.
-func (a *asker) failVerb(err error) {
-	e := path.ErrorOf(0, err)
+// failVerb says that a device is to blame, unless a verb was asked for an address that does not
+// answer, or for what the device does not have.
+func (a *asker) failVerb(e *path.Error, result state.PathResult, who state.PathSuspect) {
 	a.found.Verb, a.found.Errno = e.Verb, e.Errno
-	switch obstacle := session.ObstacleOf(err); {
-	case unresolved(e):
-		a.fail(state.PathAddress, state.SuspectPath, "the address of the peer %s does not answer: %v", a.opened.Address.GID, err)
-	case obstacle != nil && obstacle.Reason == state.SkipNotSupported:
-		a.fail(state.PathUnsupported, "", "%v", err)
+	unresolved := []string{"ETIMEDOUT", "EHOSTUNREACH", "ENETUNREACH"}
+	switch {
+	case e.Verb == string(verbs.CreateAH) && slices.Contains(unresolved, e.Errno) && who == state.SuspectPeer:
+		a.fail(state.PathAddress, state.SuspectPath, "the address of this device does not answer the peer: %v", e)
+	case e.Verb == string(verbs.CreateAH) && slices.Contains(unresolved, e.Errno):
+		a.fail(state.PathAddress, state.SuspectPath, "the address of the peer %s does not answer: %v", a.opened.Address.GID, e)
+	case e.Status == http.StatusNotImplemented:
+		a.fail(state.PathUnsupported, "", "%v", e)
 	default:
-		a.fail(state.PathSource, state.SuspectDevice, "%v", err)
+		a.fail(result, who, "%v", e)
 	}
-}
-
-// unresolved reports whether an address does not answer the side that failed.
-func unresolved(e *path.Error) bool {
-	return e.Verb == string(verbs.CreateAH) && slices.Contains([]string{"ETIMEDOUT", "EHOSTUNREACH", "ENETUNREACH"}, e.Errno)
 }
 
 // failControl says why the peer gives no session.
@@ -126,12 +125,8 @@ func (a *asker) failControl(err error) {
 	switch {
 	case !errors.As(err, &answer):
 		a.fail(state.PathControl, "", "%v", err)
-	case answer.Status == http.StatusServiceUnavailable, answer.Status == http.StatusConflict:
-		a.found.Verb, a.found.Errno = answer.Verb, answer.Errno
-		a.fail(state.PathTarget, state.SuspectPeer, "%v", err)
-		if unresolved(answer) {
-			a.fail(state.PathAddress, state.SuspectPath, "the address of this device does not answer the peer: %v", err)
-		}
+	case answer.Status >= http.StatusInternalServerError, answer.Status == http.StatusConflict:
+		a.failVerb(answer, state.PathTarget, state.SuspectPeer)
 	default:
 		a.fail(state.PathRefused, "", "%v", err)
 	}
@@ -144,19 +139,16 @@ func (a *asker) choose(ctx context.Context) error {
 		return err
 	}
 	i := slices.IndexFunc(devices, func(d path.Device) bool {
-		if a.Target.Device != "" {
-			return d.Name == a.Target.Device
-		}
-		return d.Rail == a.Target.Rail
+		return d.Name == a.Target.Device || a.Target.Device == "" && d.Rail == a.Target.Rail
 	})
 	switch {
 	case i < 0 && a.Target.Device == "" && len(devices) == 1:
 		i = 0
 	case i < 0:
-		return &path.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("of its %d devices, none is on rail %q or called %q", len(devices), a.Target.Rail, a.Target.Device)}
+		return path.Refuse(http.StatusNotFound, "of its %d devices, none is on rail %q or called %q", len(devices), a.Target.Rail, a.Target.Device)
 	}
 	d := devices[i]
-	a.found.PeerDevice, a.found.PeerRail, a.found.PeerReached = d.Name, d.Rail, d.Reached > 0
+	a.found.PeerDevice, a.found.PeerRail, a.found.PeerReached = d.Name, d.Rail, d.Reached
 	if a.found.PeerToR == "" {
 		a.found.PeerToR = d.ToR
 	}
@@ -166,16 +158,15 @@ func (a *asker) choose(ctx context.Context) error {
 // exchange asks for a session, sends the packets, and classifies the result. The error is that
 // of a verb of this device.
 func (a *asker) exchange(ctx context.Context, s *session.Session, sc *session.Scope) error {
-	routes, err := path.Routes(s)
+	routes, err := s.SelfRoutes()
 	if err != nil {
 		return err
 	}
-	qps := flows
-	if a.HasFlowLabels {
-		qps = 1
+	flows, qps := labels, 1
+	if !a.HasFlowLabels {
+		flows, qps = pairs, pairs
 	}
-	a.e, err = path.Open(s, sc, path.Options{Route: routes[0], QPs: qps, Buffers: 2 * flows * rounds, RC: a.Target.RC})
-	if err != nil {
+	if a.e, err = path.Open(s, sc, routes[0], qps, 2*flows*rounds); err != nil {
 		return err
 	}
 	ask := path.Session{
@@ -189,13 +180,17 @@ func (a *asker) exchange(ctx context.Context, s *session.Session, sc *session.Sc
 	}
 	var rc verbs.QP
 	if a.Target.RC {
-		if rc, err = a.e.RC(sc); err != nil {
+		if rc, err = a.e.RC(); err != nil {
 			return err
 		}
 		ask.RC = rc.Number()
 	}
-	expires := time.Now().Add(path.MaxLife)
-	if err := a.request(ctx, http.MethodPost, path.SessionsPath, ask, &a.opened); err != nil {
+	body, err := json.Marshal(ask)
+	if err != nil {
+		return fmt.Errorf("encode a request: %w", err)
+	}
+	end := time.Now().Add(path.MaxLife - path.Reserve)
+	if err := a.request(ctx, http.MethodPost, path.SessionsPath, body, &a.opened); err != nil {
 		a.failControl(err)
 		return nil
 	}
@@ -206,111 +201,120 @@ func (a *asker) exchange(ctx context.Context, s *session.Session, sc *session.Sc
 	}
 	a.found.MTU = min(a.opened.MTU, a.e.Size)
 	a.found.Clock, a.found.Flows = a.e.Clock.Name, flows
-	if err := a.send(sc, route, expires.Add(-path.Reserve)); err != nil {
+	_, _ = fmt.Sscanf(a.opened.ID, "%x", &a.id) // Zero belongs to no session.
+	if err := a.send(route, end); err != nil {
 		return err
 	}
 	if rc != nil {
-		if err := a.e.Connect(rc, a.opened.Address.To(route, 0), a.opened.RC, a.found.MTU, false); err != nil {
-			a.found.RC = "connect_failed"
-		} else {
-			a.found.RC = a.e.SendMessage(rc, a.found.MTU, messageTime)
+		if err := a.message(rc, a.opened.Address.To(route, 0)); err != nil {
+			return err
 		}
 	}
 	var report path.Report
-	err = a.request(ctx, http.MethodGet, path.SessionsPath+"/"+a.opened.ID, nil, &report)
+	err = a.request(ctx, http.MethodGet, path.SessionsPath+"/"+url.PathEscape(a.opened.ID), nil, &report)
 	// A peer that waited for the address of another node answers late, which is no loss.
-	if lateErr := a.await(sessionID(a.opened.ID)); lateErr != nil {
+	if lateErr := a.await(roundTime, a.complete); lateErr != nil {
 		return lateErr
 	}
-	attr, portErr := s.Device.QueryPort(route.Port)
-	a.conclude(&report, err, portErr == nil && attr.State == verbs.PortActive)
+	a.conclude(report, err)
 	return nil
 }
 
 // send sends all packets, round after round, and waits for the answers of each.
-func (a *asker) send(sc *session.Scope, route session.Route, end time.Time) error {
-	id, label := sessionID(a.opened.ID), 1+a.Random(labelStep)
-	var to []verbs.AH
-	for f := range flows {
+func (a *asker) send(route session.Route, end time.Time) error {
+	to, label := make([]verbs.AH, a.found.Flows), 1+rand.IntN(labelStep)
+	for f := range to {
 		attr := a.opened.Address.To(route, 0)
 		if a.HasFlowLabels {
 			attr.FlowLabel = uint32(label + f*labelStep)
 		} else if f > 0 {
-			to = append(to, to[0])
+			to[f] = to[0]
 			continue
 		}
-		ah, err := a.e.To(sc, attr)
-		if err != nil {
+		var err error
+		if to[f], err = a.e.To(attr); err != nil {
 			return err
 		}
-		to = append(to, ah)
 	}
-	total := flows * rounds
+	total := len(to) * rounds
 	for i := range total {
 		if err := a.e.Receive(a.e.QPs[i%len(a.e.QPs)], total+i); err != nil {
 			return err
 		}
 	}
 	for round := 0; round < rounds && time.Now().Before(end); round++ {
-		for f := range flows {
+		for f, ah := range to {
 			i, n := len(a.packets), path.PacketSize
 			if round == rounds-1 {
 				n = a.found.MTU
 			}
-			a.packets = append(a.packets, packet{flow: f, large: n > path.PacketSize})
-			path.Packet{Type: path.TypeRequest, Flow: uint8(f), Session: id, Sequence: uint32(i), Sent: uint64(time.Now().UnixNano())}.Put(a.e.Payload(i))
-			at, err := a.e.Send(a.e.QPs[f%len(a.e.QPs)], i, n, to[f], a.opened.QPN, a.opened.QKey)
+			path.Packet{Type: path.TypeRequest, Flow: uint8(f), Session: a.id, Sequence: uint32(i), Sent: uint64(time.Now().UnixNano())}.Put(a.e.Payload(i))
+			at, err := a.e.Send(a.e.QPs[f%len(a.e.QPs)], i, n, ah, a.opened.QPN, a.opened.QKey)
 			if err != nil {
 				return err
 			}
-			a.packets[i].sent, a.packets[i].isSent = at, !a.e.Clock.IsDevice()
+			a.packets = append(a.packets, packet{flow: f, large: n > path.PacketSize, sent: at, isSent: !a.e.Clock.IsDevice()})
 		}
-		if err := a.await(id); err != nil {
+		if err := a.await(roundTime, a.complete); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// await waits until each packet was sent and came back, or the time of the round is over.
-func (a *asker) await(id uint64) error {
-	for wait := verbs.NewWait(roundTime); ; {
+// message sends the message on a reliable connection, and notes the status of its completion, or why
+// it is missing.
+func (a *asker) message(rc verbs.QP, to verbs.AHAttr) error {
+	if err := a.e.Connect(rc, to, a.opened.RC, a.found.MTU, true); err != nil {
+		a.found.RC = "connect_failed"
+		return nil
+	}
+	err := a.await(messageTime, func() bool { return a.found.RC != "" })
+	if a.found.RC == "" {
+		a.found.RC = "no_completion"
+	}
+	return err
+}
+
+// complete reports whether each packet was sent and came back.
+func (a *asker) complete() bool {
+	return !slices.ContainsFunc(a.packets, func(p packet) bool { return !p.isSent || !p.isBack })
+}
+
+// await takes completions until it is done, or the time is over.
+func (a *asker) await(length time.Duration, done func() bool) error {
+	for wait := verbs.NewWait(length); ; {
 		left := wait.Left()
-		ev, ok, err := a.e.Next(wait.Pause(roundTime))
-		if err != nil {
-			return err
-		}
+		ev, ok, err := a.e.Next(wait.Pause(length))
 		switch {
+		case err != nil:
+			return err
+		case ok && ev.Buffer == path.MessageBuffer:
+			a.found.RC = ev.Status.String()
 		case ok && ev.Status != verbs.WCSuccess:
 			return fmt.Errorf("a completion has the status %s", ev.Status)
 		case ok && ev.Sent:
-			if a.e.Clock.IsDevice() && ev.Buffer < len(a.packets) {
+			if a.e.Clock.IsDevice() {
 				a.packets[ev.Buffer].sent, a.packets[ev.Buffer].isSent = ev.At, true
 			}
 		case ok:
-			p, isPacket := path.Parse(a.e.Payload(ev.Buffer)[:min(ev.Length, a.e.Size)])
-			if isPacket && p.Type == path.TypeReply && p.Session == id && ev.SrcQP == a.opened.QPN && int(p.Sequence) < len(a.packets) {
+			p, isPacket := path.Parse(ev.Payload)
+			if isPacket && p.Type == path.TypeReply && p.Session == a.id && ev.SrcQP == a.opened.QPN && int(p.Sequence) < len(a.packets) {
 				a.packets[p.Sequence].back, a.packets[p.Sequence].isBack = ev.At, true
 			}
 		}
-		if left <= 0 && !ok || !slices.ContainsFunc(a.packets, func(p packet) bool { return !p.isSent || !p.isBack }) {
+		if left <= 0 && !ok || done() {
 			return nil
 		}
 	}
 }
 
-// request sends a request and decodes the answer. An answer other than success is a *path.Error.
-func (a *asker) request(ctx context.Context, method, where string, body, into any) error {
+// request sends a request and decodes the answer. An answer of the peer other than success is a
+// *path.Error. Any other error says nothing about RDMA.
+func (a *asker) request(ctx context.Context, method, where string, body []byte, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	b, err := json.Marshal(body)
-	if err != nil {
-		return fmt.Errorf("encode a request: %w", err)
-	}
-	if body == nil {
-		b = nil // It may be a GET.
-	}
-	r, err := http.NewRequestWithContext(ctx, method, a.Base+where, bytes.NewReader(b))
+	r, err := http.NewRequestWithContext(ctx, method, a.Base+where, bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("ask %s: %w", a.Target.Peer, err)
 	}
@@ -319,23 +323,22 @@ func (a *asker) request(ctx context.Context, method, where string, body, into an
 		return err
 	}
 	defer func() { _ = response.Body.Close() }()
-	b, err = io.ReadAll(io.LimitReader(response.Body, path.MaxBody))
+	b, err := io.ReadAll(io.LimitReader(response.Body, path.MaxBody))
 	if err != nil {
 		return fmt.Errorf("read the answer of %s: %w", a.Target.Peer, err)
 	}
 	if response.StatusCode/100 != 2 {
-		answer := &path.Error{Status: response.StatusCode, Message: response.Status}
-		_ = json.Unmarshal(b, answer) // Otherwise it is an answer of another server.
+		answer := new(path.Error)
+		_ = json.Unmarshal(b, answer)
+		declined := response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden
+		if answer.Message == "" && !declined {
+			return fmt.Errorf("the answer of %s is not that of an exporter with --peer.respond: %s", a.Target.Peer, response.Status)
+		}
+		answer.Status, answer.Message = response.StatusCode, cmp.Or(answer.Message, response.Status)
 		return answer
 	}
 	if err := json.Unmarshal(b, into); err != nil {
 		return fmt.Errorf("the answer of %s: %w", a.Target.Peer, err)
 	}
 	return nil
-}
-
-// sessionID returns the number of a session. Zero belongs to none.
-func sessionID(hex string) (id uint64) {
-	_, _ = fmt.Sscanf(hex, "%x", &id)
-	return id
 }

@@ -161,7 +161,7 @@ func (f *Flushing) datagrams() error {
 }
 
 func (f *Flushing) connected() error {
-	routes, err := f.scope.s.selfRoutes()
+	routes, err := f.scope.s.SelfRoutes()
 	if err != nil { // The loopback path reports it.
 		return &RefusedError{Err: err}
 	}
@@ -197,8 +197,8 @@ func (f *Flushing) unready() error {
 	return f.change(verbs.ToError())
 }
 
-// selfRoutes returns the routes of the first port that has any.
-func (s *Session) selfRoutes() ([]Route, error) {
+// SelfRoutes returns the routes of the first port that has any.
+func (s *Session) SelfRoutes() ([]Route, error) {
 	var errs []error
 	for number := 1; number <= s.Attr.Ports; number++ {
 		routes, err := s.Routes(number)
