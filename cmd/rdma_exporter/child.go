@@ -100,7 +100,7 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 			Provider: provider, Device: o.device, Out: out, Opened: func() { announce(ctx, s, o.device, out) },
 		})
 	case commandAnswer:
-		return answerPeers(ctx, in, session.Options{Provider: provider, Device: o.device}, std)
+		return answerPeers(ctx, s, session.Options{Provider: provider, Device: o.device})
 	case string(state.KindBandwidth):
 		return measureBandwidth(ctx, s, session.Options{Provider: provider, Device: o.device, DestroyTimeout: s.Probe.DestroyTimeout, Out: out})
 	}

@@ -26,7 +26,6 @@ func decoded(t *testing.T, stdin []byte) wire.Input[settings] {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in.Rest = nil
 	return in
 }
 

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"os"
 	"slices"
@@ -17,6 +16,7 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 
 	"rdma_exporter/internal/api"
+	"rdma_exporter/internal/child"
 	"rdma_exporter/internal/healthcheck"
 	"rdma_exporter/internal/path"
 	"rdma_exporter/internal/path/answer"
@@ -90,8 +90,6 @@ func (f *pathFlags) responder(children *commands, snapshot func() *state.Snapsho
 	}), err
 }
 
-const inUse = "the device is in use, and --probe.when=idle: "
-
 // askPeer is the command ask, after its preparation.
 func askPeer(ctx context.Context, in wire.Input[settings], driver errata.Driver, o session.Options) error {
 	s, target := in.Settings, in.Request.Path
@@ -102,18 +100,15 @@ func askPeer(ctx context.Context, in wire.Input[settings], driver errata.Driver,
 	}
 	return ask.Run(ctx, ask.Options{
 		Options: o, Target: target, Reduced: reducedFor(ctx, s, o.Device), Client: client, Base: s.Peers.Scheme + "://" + target.Peer,
-		HasFlowLabels: slices.Contains([]string{"mlx5", "mlx5_core", "hns"}, driver.Name), Random: rand.IntN,
+		HasFlowLabels: slices.Contains([]string{"mlx5", "mlx5_core", "hns"}, driver.Name),
 	})
 }
 
 // answerPeers is the command answer, after its preparation.
-func answerPeers(ctx context.Context, in wire.Input[settings], o session.Options, std stdio) (err error) {
-	s := in.Settings
+func answerPeers(ctx context.Context, s settings, o session.Options) error {
 	o.Vectors, o.DestroyTimeout = s.Probe.Notification.Vectors, s.Probe.DestroyTimeout
-	if reduced := reducedFor(ctx, s, o.Device); reduced != nil {
-		err = errors.New(inUse + reduced.Detail)
-	}
-	return answer.Serve(ctx, o, err, in.Rest, std.out)
+	inUse := func(ctx context.Context) *state.Reduced { return reducedFor(ctx, s, o.Device) }
+	return answer.Serve(ctx, answer.Options{Options: o, InUse: inUse, Parent: os.NewFile(child.ExtraFD, "parent")})
 }
 
 // runPath is the command path.
@@ -167,7 +162,7 @@ func askAll(ctx context.Context, o *options) (found []api.PathRow, err error) {
 		}
 		p := run.Path
 		if p == nil {
-			p = &state.Path{Peer: target, Result: state.PathRefused, Detail: inUse + run.Reduced.Detail}
+			p = &state.Path{Peer: target, Result: state.PathRefused, Detail: "the device is in use, and --probe.when=idle: " + run.Reduced.Detail}
 		}
 		d := state.DeviceState{Name: name, Paths: []state.PathState{state.PathState{}.Next(*p, run.Started)}}
 		found = append(found, api.PathRows(&d, time.Now())...)

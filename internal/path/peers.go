@@ -6,15 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"rdma_exporter/internal/input"
+	"rdma_exporter/internal/wire"
 )
 
 // Config is the key path of the configuration file.
@@ -127,29 +131,25 @@ func LookupPeers(ctx context.Context, lookup Lookup, namePort string) (peers []P
 
 // Split returns the entry of this host and the others. It is the one called self, or else the first
 // with a name or an address that the host has. No other entry of this host is a peer.
-func Split(peers []Peer, self string) (own Peer, listed bool, others []Peer) {
-	name, err := os.Hostname()
-	if err != nil {
-		name = "localhost"
-	}
+func Split(peers []Peer, self string) (own Peer, others []Peer) {
+	name, _ := os.Hostname()
 	names := []string{name}
 	addresses, _ := net.InterfaceAddrs() // Names may do.
 	for _, a := range addresses {
-		if ip, ok := a.(*net.IPNet); ok {
-			names = append(names, ip.IP.String())
-		}
+		ip, _, _ := strings.Cut(a.String(), "/")
+		names = append(names, ip)
 	}
-	own.Target = cmp.Or(self, name)
 	for _, p := range peers {
 		host, _, _ := net.SplitHostPort(p.Target)
 		switch isOwn := slices.Contains(names, host); {
-		case p.Target == self, self == "" && isOwn && !listed:
-			own, listed = p, true
+		case p.Target == self, self == "" && isOwn && own.Target == "":
+			own = p
 		case !isOwn:
 			others = append(others, p)
 		}
 	}
-	return own, listed, others
+	own.Target = cmp.Or(own.Target, self, name)
+	return own, others
 }
 
 // asked is how many peers a node asks.
@@ -162,8 +162,8 @@ const asked = 3
 func Choose(self Peer, peers []Peer) (chosen []Peer) {
 	own := Hash(self.Target)
 	distance := func(a, b Peer) int { return cmp.Compare(Hash(a.Target)-own, Hash(b.Target)-own) }
-	near, far, other := func(p Peer) bool { return p.ToR == self.ToR }, func(p Peer) bool { return p.ToR != self.ToR }, func(Peer) bool { return true }
-	for _, fits := range []func(Peer) bool{near, near, far, other, other} {
+	near, far, all := func(p Peer) bool { return p.ToR == self.ToR }, func(p Peer) bool { return p.ToR != self.ToR }, func(Peer) bool { return true }
+	for _, fits := range []func(Peer) bool{near, near, far, all, all} {
 		rest := slices.DeleteFunc(slices.Clone(peers), func(p Peer) bool {
 			return !fits(p) || p.Target == self.Target || slices.ContainsFunc(chosen, func(c Peer) bool { return c.Target == p.Target })
 		})
@@ -194,4 +194,94 @@ func NextSlot(target string, interval time.Duration, after time.Time) time.Time 
 		slot = slot.Add(interval)
 	}
 	return slot
+}
+
+// listTime is how often the list of peers is read, and how long a look-up may take.
+const listTime = time.Minute
+
+// List is the peers that this node asks. Its methods are safe for concurrent use.
+type List struct {
+	c      Config
+	file   string
+	logger *slog.Logger
+
+	mu     sync.Mutex
+	all    []Peer
+	failed bool
+}
+
+// NewList reads the list of peers for the first time. The error names the file. A name that DNS
+// does not know yet is not an error.
+func NewList(ctx context.Context, c Config, file string, logger *slog.Logger) (*List, error) {
+	l := &List{c: c, file: file, logger: logger}
+	err := l.read(ctx)
+	if file == "" {
+		return l, nil
+	}
+	return l, err
+}
+
+// Run reads the list each minute until ctx is done. A list that cannot be read changes nothing.
+func (l *List) Run(ctx context.Context) {
+	for {
+		select {
+		case <-time.After(listTime):
+			_ = l.read(ctx) // It is logged.
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (l *List) read(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, listTime)
+	defer cancel()
+	var peers []Peer
+	var err error
+	if l.file != "" {
+		peers, err = ReadPeers(l.file)
+	} else {
+		peers, err = LookupPeers(ctx, net.DefaultResolver.LookupNetIP, l.c.DNS)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
+		if !l.failed {
+			l.logger.Warn("Cannot read the list of peers; the known ones are kept", "err", err)
+		}
+		l.failed = true
+		return fmt.Errorf("read the list of peers: %w", err)
+	}
+	if len(peers) != len(l.all) || l.failed {
+		self, others := Split(peers, l.c.Self)
+		l.logger.Info("Peers read", "listed", len(peers), "self_is_listed", len(others) < len(peers), "self", self.Target)
+	}
+	l.all, l.failed = peers, false
+	return nil
+}
+
+// of returns this node's own entry for a rail, and the others. Where each rail has targets of its
+// own, so has this node.
+func (l *List) of(rail string) (self Peer, others []Peer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	self, others = Split(slices.DeleteFunc(slices.Clone(l.all), func(p Peer) bool { return p.Rail != "" && p.Rail != rail }), l.c.Self)
+	self.ToR = cmp.Or(l.c.ToR, self.ToR)
+	return self, others
+}
+
+// ToR returns that of a device. It is empty if unknown.
+func (l *List) ToR(device string) string {
+	self, _ := l.of(l.c.RailOf(device))
+	return self.ToR
+}
+
+// Targets returns the peers that a device asks.
+func (l *List) Targets(device string) (targets []wire.PathTarget) {
+	rail := l.c.RailOf(device)
+	self, others := l.of(rail)
+	for _, p := range Choose(self, others) {
+		targets = append(targets, wire.PathTarget{Peer: p.Target, Rail: rail, ToR: self.ToR, PeerToR: p.ToR})
+	}
+	return targets
 }

@@ -38,8 +38,6 @@ type Request struct {
 type PathTarget struct {
 	// Peer is its host and port.
 	Peer string `json:"peer" wire:"name"`
-	// Device is the device to ask for. Empty means the one on the same rail.
-	Device string `json:"device,omitempty" wire:"device,optional"`
 	// Rail and ToR are where the asking device is, and PeerToR where the peer is, if that is known.
 	Rail    string `json:"rail,omitempty" wire:"name"`
 	ToR     string `json:"tor,omitempty" wire:"name"`
@@ -69,8 +67,6 @@ type Input[S any] struct {
 	Request Request `json:"request"`
 	// Settings are the same for each child of a device.
 	Settings S `json:"settings"`
-	// Rest is what follows, if more is asked of the child.
-	Rest io.Reader `json:"-"`
 }
 
 // ReadInput reads the standard input of a child. What it leaves out is as in settings.
@@ -81,7 +77,6 @@ func ReadInput[S any](r io.Reader, settings S) (Input[S], error) {
 	if err := dec.Decode(&in); err != nil && !errors.Is(err, io.EOF) {
 		return in, fmt.Errorf("read the settings from standard input: %w", err)
 	}
-	in.Rest = io.MultiReader(dec.Buffered(), r)
 	if err := check(&in.Request); err != nil {
 		return in, fmt.Errorf("the request on standard input: %w", err)
 	}

@@ -84,12 +84,12 @@ func awaitBed(t testing.TB) {
 }
 
 // drop drops packets in the bridge, where the sender cannot notice it. A sender whose own egress
-// drops them retries forever. The rule is an expression of nft, such as aToB. The drop ends with
-// undo, at the latest with the test.
+// drops them retries forever. The rule is an expression of nft, such as aToB. It may use the set one,
+// which has room for one port. The drop ends with undo, at the latest with the test.
 func drop(t *testing.T, rule string) (undo func()) {
 	t.Helper()
 	table := "drop" + rand.Text()
-	running.Command(t, "nft", fmt.Sprintf("table bridge %s { chain forward { type filter hook forward priority 0; %s counter drop; }; }", table, rule))
+	running.Command(t, "nft", fmt.Sprintf("table bridge %s { set one { type inet_service; size 1; flags dynamic; }; chain forward { type filter hook forward priority 0; %s counter drop; }; }", table, rule))
 	return undone(t, func() { running.Command(t, "nft", "delete", "table", "bridge", table) })
 }
 

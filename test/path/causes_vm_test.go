@@ -173,8 +173,10 @@ func TestCauses(t *testing.T) {
 		{"all dropped back", "", rule(bToA), nil, state.PathReverse, state.SuspectPath, "", "", 1},
 		{"large dropped there", "", rule(aToB + " meta length > 500"), nil, state.PathMTU, state.SuspectPath, "", "", 1},
 		{"large dropped back", "", rule(bToA + " meta length > 500"), nil, state.PathMTU, state.SuspectPath, "", "", 1},
-		// Three queue pairs with consecutive numbers have one or two ports in each half.
-		{"half of the UDP source ports", "", rule(aToB + " udp sport 0xc000-0xdfff"), nil, state.PathFlow, state.SuspectPath, "", "", 1},
+		// The set has room for the port of the first packet alone.
+		{"one UDP source port", "", rule(aToB + " add @one { udp sport }"), nil, state.PathFlow, state.SuspectPath, "", "", 1},
+		// The operations of datagrams are 0x64 and above.
+		{"messages dropped there", "", rule(aToB + " @th,64,8 < 0x20"), []string{"--rc"}, state.PathOK, state.SuspectPath, "", "retry_exc_err", 1},
 		{"ARP unanswered", "", before(noARP), nil, state.PathAddress, state.SuspectPath, "ETIMEDOUT", "", 1},
 		{"this port down", "", down("va"), nil, state.PathSource, state.SuspectDevice, "", "", 1},
 		{"peer's port down", "", down("vb"), nil, state.PathTarget, state.SuspectPeer, "", "", 1},

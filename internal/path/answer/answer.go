@@ -15,8 +15,10 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"golang.org/x/time/rate"
 
+	"rdma_exporter/internal/child"
 	"rdma_exporter/internal/path"
 	"rdma_exporter/internal/state"
 )
@@ -31,7 +33,7 @@ const (
 	reachedTime = 15 * time.Minute
 	// perSecond and burst limit the requests of one client, and maxClients the clients that are known.
 	perSecond, burst = 1, 30
-	maxClients       = 1 << 16
+	maxClients       = 1 << 14
 )
 
 // A Child is a process that answers on one device. It reads requests from a connection, and writes
@@ -62,10 +64,15 @@ type Responder struct {
 	c       Config
 	mu      sync.Mutex
 	leases  map[string]*lease
-	clients map[netip.Addr]*rate.Limiter
-	// reached is when clients last received an answer, by device.
-	reached map[string]map[netip.Addr]time.Time
+	clients map[netip.Addr]*client
 	results map[string]uint64
+}
+
+// client is a host that asks. reached is when it last received an answer, by device.
+type client struct {
+	address netip.Addr
+	limiter *rate.Limiter
+	reached map[string]time.Time
 }
 
 // lease is a child. Its mutex is held during a call.
@@ -82,10 +89,7 @@ type lease struct {
 
 // New returns a Responder without children.
 func New(c Config) *Responder {
-	return &Responder{
-		c: c, leases: make(map[string]*lease), clients: make(map[netip.Addr]*rate.Limiter),
-		reached: make(map[string]map[netip.Addr]time.Time), results: make(map[string]uint64),
-	}
+	return &Responder{c: c, leases: make(map[string]*lease), clients: make(map[netip.Addr]*client), results: make(map[string]uint64)}
 }
 
 // Wait waits for the children after [Config].Ended was closed, but not for one that is stuck.
@@ -116,15 +120,11 @@ func Devices(s *state.Snapshot, c path.Config, tor func(device string) string) (
 		if !d.Present {
 			continue
 		}
-		gids := make(map[int][]state.GID)
+		device := path.Device{Name: d.Name, Rail: c.RailOf(d.Name), ToR: tor(d.Name), Ports: cmp.Or(d.Info, new(state.Device)).Ports}
 		if d.Hardware != nil && d.Hardware.Latest != nil {
 			for _, p := range d.Hardware.Latest.Ports {
-				gids[p.Number] = p.GIDs
+				device.GIDs = append(device.GIDs, p.GIDs...)
 			}
-		}
-		device := path.Device{Name: d.Name, Rail: c.RailOf(d.Name), ToR: tor(d.Name)}
-		for _, p := range cmp.Or(d.Info, new(state.Device)).Ports {
-			device.Ports = append(device.Ports, path.Port{Port: p, GIDs: gids[p.Number]})
 		}
 		list = append(list, device)
 	}
@@ -141,19 +141,21 @@ func (r *Responder) Handler() http.Handler {
 }
 
 // handle admits a client, and writes what f answers with a status, or the answer that its error is.
-func (r *Responder) handle(status int, f func(client netip.Addr, q *http.Request) (any, error)) http.HandlerFunc {
+func (r *Responder) handle(status int, f func(c *client, q *http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, q *http.Request) {
-		client, err := r.admit(q.RemoteAddr)
 		status, answer := status, any(nil)
+		c, err := r.admit(q.RemoteAddr)
 		if err == nil {
-			answer, err = f(client, q)
+			answer, err = f(c, q)
 		}
 		if err != nil {
 			e := path.ErrorOf(err)
 			status, answer = e.Status, e
 		}
 		if q.Method == http.MethodPost {
-			r.count(status)
+			r.mu.Lock()
+			r.results[strings.ReplaceAll(strings.ToLower(http.StatusText(status)), " ", "_")]++
+			r.mu.Unlock()
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")
@@ -162,54 +164,42 @@ func (r *Responder) handle(status int, f func(client netip.Addr, q *http.Request
 	}
 }
 
-// admit returns the address of a client that may ask.
-func (r *Responder) admit(remote string) (netip.Addr, error) {
+// admit returns a client that may ask.
+func (r *Responder) admit(remote string) (*client, error) {
 	addrPort, err := netip.ParseAddrPort(remote)
-	client := addrPort.Addr().Unmap().WithZone("")
-	if len(r.c.Allow) > 0 && (err != nil || !slices.ContainsFunc(r.c.Allow, func(p netip.Prefix) bool { return p.Contains(client) })) {
-		return client, path.Refuse(http.StatusForbidden, "%s is in none of the networks of path.allow", client)
+	address := addrPort.Addr().Unmap().WithZone("")
+	if len(r.c.Allow) > 0 && (err != nil || !slices.ContainsFunc(r.c.Allow, func(p netip.Prefix) bool { return p.Contains(address) })) {
+		return nil, path.Refuse(http.StatusForbidden, "%s is in none of the networks of path.allow", address)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	limiter := r.clients[client]
-	if limiter == nil {
+	c := r.clients[address]
+	if c == nil {
 		if len(r.clients) >= maxClients {
 			clear(r.clients) // A new limiter allows a burst, no more.
 		}
-		limiter = rate.NewLimiter(perSecond, burst)
-		r.clients[client] = limiter
+		c = &client{address, rate.NewLimiter(perSecond, burst), make(map[string]time.Time)}
+		r.clients[address] = c
 	}
-	if !limiter.Allow() {
-		return client, path.Refuse(http.StatusTooManyRequests, "more than %d requests at once, or %d a second", burst, perSecond)
+	if !c.limiter.Allow() {
+		return nil, path.Refuse(http.StatusTooManyRequests, "more than %d requests at once, or %d a second", burst, perSecond)
 	}
-	return client, nil
+	return c, nil
 }
 
-// count counts a request for a session.
-func (r *Responder) count(status int) {
-	result := map[int]string{
-		http.StatusCreated: "opened", http.StatusForbidden: "not_allowed", http.StatusNotFound: "not_found", http.StatusBadRequest: "not_found",
-		http.StatusConflict: "conflict", http.StatusTooManyRequests: "over_budget",
-	}[status]
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.results[cmp.Or(result, "failed")]++
-}
-
-func (r *Responder) devices(client netip.Addr, _ *http.Request) (any, error) {
+func (r *Responder) devices(c *client, _ *http.Request) (any, error) {
 	list := r.c.Devices()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range list {
-		reached := r.reached[list[i].Name]
-		maps.DeleteFunc(reached, func(_ netip.Addr, at time.Time) bool { return time.Since(at) > reachedTime })
-		_, byClient := reached[client]
-		list[i].Reached = len(reached) > 1 || len(reached) == 1 && !byClient
+		for _, other := range r.clients {
+			list[i].Reached = list[i].Reached || other != c && time.Since(other.reached[list[i].Name]) < reachedTime
+		}
 	}
 	return list, nil
 }
 
-func (r *Responder) open(client netip.Addr, q *http.Request) (any, error) {
+func (r *Responder) open(c *client, q *http.Request) (any, error) {
 	var ask path.Session
 	dec := json.NewDecoder(io.LimitReader(q.Body, path.MaxBody))
 	if err := errors.Join(dec.Decode(&ask), ask.Validate()); err != nil {
@@ -222,11 +212,11 @@ func (r *Responder) open(client netip.Addr, q *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer, err := l.call(call{Client: client, Open: &ask})
+	answer, err := l.call(call{Client: c.address, Open: &ask})
 	return answer.Opened, err
 }
 
-func (r *Responder) report(client netip.Addr, q *http.Request) (any, error) {
+func (r *Responder) report(c *client, q *http.Request) (any, error) {
 	id := q.PathValue("id")
 	_, device, _ := strings.Cut(id, "-")
 	r.mu.Lock()
@@ -235,19 +225,13 @@ func (r *Responder) report(client netip.Addr, q *http.Request) (any, error) {
 	if l == nil {
 		return nil, noSession(id)
 	}
-	answer, err := l.call(call{Client: client, Report: id})
-	if err != nil {
-		return nil, err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	answer, err := l.call(call{Client: c.address, Report: id})
 	if slices.ContainsFunc(answer.Report.Packets, func(p *path.Received) bool { return p != nil && p.Answered }) {
-		if r.reached[device] == nil {
-			r.reached[device] = make(map[netip.Addr]time.Time)
-		}
-		r.reached[device][client] = time.Now()
+		r.mu.Lock()
+		c.reached[device] = time.Now()
+		r.mu.Unlock()
 	}
-	return answer.Report, nil
+	return answer.Report, err
 }
 
 // lease returns the child of a device, and starts one if it is missing. After one that failed or
@@ -325,4 +309,31 @@ func (l *lease) call(c call) (answer reply, err error) {
 		return answer, answer.Error
 	}
 	return answer, l.dead
+}
+
+// process is a Child that is a process of the operating system.
+type process struct {
+	child.Process
+	*os.File
+}
+
+// discard takes what no child should write to its standard output.
+type discard struct{ io.Writer }
+
+func (discard) Close() error { return nil }
+
+// StartProcess starts a process, whose end of the connection is [child.ExtraFD].
+func StartProcess(c child.Command) (Child, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("make a pair of sockets: %w", err)
+	}
+	own := os.NewFile(uintptr(pair[0]), "child")
+	c.Extra = os.NewFile(uintptr(pair[1]), "parent")
+	p := process{child.Start(c, discard{io.Discard}), own}
+	go func() { // It ends with the process, for which the Responder waits.
+		<-p.Done()
+		_, _ = own.Close(), c.Extra.Close()
+	}()
+	return p, nil
 }

@@ -42,7 +42,7 @@ type network struct {
 	ask       ask.Options
 	responder *answer.Responder
 	ended     chan struct{}
-	inUse     error
+	inUse     *state.Reduced
 	slow      slow
 	lose      func(p fabric.Packet) bool // which packets are lost
 	stuck     bool                       // children cannot be killed
@@ -127,7 +127,7 @@ func (n *network) start(device string) (answer.Child, error) {
 }
 
 func (n *network) options(p func(verbs.Tracer) verbs.Provider, parent io.ReadWriter) answer.Options {
-	inUse := func(context.Context) error { return n.inUse }
+	inUse := func(context.Context) *state.Reduced { return n.inUse }
 	return answer.Options{Options: session.Options{Device: "b", Provider: p}, InUse: inUse, Parent: parent}
 }
 
@@ -361,7 +361,7 @@ func TestClients(t *testing.T) {
 		}
 		got = append(got, n.do(client, http.MethodPost, path.SessionsPath, request(func(s *path.Session) { s.Device = "../b" })).Code)
 		want, counts := append(slices.Repeat([]int{200}, 27), 429, 429, 429, 201, 201, 404), fmt.Sprint(n.responder.Sessions())
-		if !slices.Equal(got, want) || counts != "map[not_found:1 opened:3 over_budget:1]" {
+		if !slices.Equal(got, want) || counts != "map[created:3 not_found:1 too_many_requests:1]" {
 			t.Errorf("got  %d\nwant %d\nsessions %s", got, want, counts)
 		}
 	})
@@ -429,7 +429,7 @@ func TestEnd(t *testing.T) {
 func TestInUse(t *testing.T) {
 	bubble(t, "", func(t *testing.T, n *network) {
 		var got []int
-		for _, n.inUse = range []error{nil, errors.New("in use"), nil} {
+		for _, n.inUse = range []*state.Reduced{nil, {}, nil} {
 			status, _ := n.open(t, client, nil)
 			got = append(got, status)
 		}
@@ -516,10 +516,9 @@ func TestCauses(t *testing.T) {
 		"answers late":          {func(n *network) { n.slow = slow{device: "b", verb: verbs.PostSend, takes: time.Second / 5} }, "ok  0 0 0"},
 		"no time left":          {func(n *network) { n.slow = slow{device: "a", verb: verbs.CreateAH, takes: path.MaxLife} }, "control_unreachable  0 0 0"},
 		"peer cannot open":      {func(n *network) { n.b.Fails = faults{verbs.OpenDevice: syscall.ENOMEM} }, "target_device peer 0 0 0 ibv_open_device ENOMEM"},
-		"peer in use":           {func(n *network) { n.inUse = errors.New("in use") }, "refused  0 0 0"},
+		"peer in use":           {func(n *network) { n.inUse = new(state.Reduced) }, "refused  0 0 0"},
 		"not allowed":           {func(n *network) { n.respond(netip.MustParsePrefix("10.9.0.0/16")) }, "refused  0 0 0"},
 		"allowed":               {func(n *network) { n.respond(netip.MustParsePrefix("10.0.0.0/16")) }, "ok  0 0 0"},
-		"another device":        {func(n *network) { n.ask.Target.Device = "c" }, "refused  0 0 0"},
 		"another rail":          {func(n *network) { n.instead("GET", 200, `[{"name":"b"},{"name":"c"}]`) }, "refused  0 0 0"},
 		"no HTTP":               {func(n *network) { n.instead("GET", 0, "") }, "control_unreachable  0 0 0"},
 		"no HTTP after a loss":  {func(n *network) { n.lose = back; n.instead("GET /api/v1/path/s", 0, "") }, "control_unreachable  9 0 3"},

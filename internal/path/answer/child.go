@@ -18,6 +18,7 @@ import (
 
 	"rdma_exporter/internal/path"
 	"rdma_exporter/internal/probe/session"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
 	"rdma_exporter/verbs"
 )
@@ -77,7 +78,7 @@ type peer struct {
 type Options struct {
 	session.Options
 	// InUse returns why nothing may be answered now. Nil means that it may.
-	InUse func(context.Context) error
+	InUse func(context.Context) *state.Reduced
 	// Parent is the connection with requests. Its end is that of the lease.
 	Parent io.ReadWriter
 }
@@ -126,8 +127,8 @@ func Serve(ctx context.Context, o Options) error {
 }
 
 func (o *Options) inUse(ctx context.Context) error {
-	if why := o.InUse(ctx); why != nil {
-		return path.Refuse(http.StatusTooManyRequests, "%v", why) // The device is not to blame.
+	if why := o.InUse(ctx); why != nil { // The device is not to blame.
+		return path.Refuse(http.StatusTooManyRequests, "the device is in use, and --probe.when=idle: %s", why.Detail)
 	}
 	return nil
 }

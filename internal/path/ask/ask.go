@@ -106,12 +106,9 @@ func (a *asker) fail(r state.PathResult, who state.PathSuspect, format string, a
 // answer, or for what the device does not have.
 func (a *asker) failVerb(e *path.Error, result state.PathResult, who state.PathSuspect) {
 	a.found.Verb, a.found.Errno = e.Verb, e.Errno
-	unresolved := []string{"ETIMEDOUT", "EHOSTUNREACH", "ENETUNREACH"}
 	switch {
-	case e.Verb == string(verbs.CreateAH) && slices.Contains(unresolved, e.Errno) && who == state.SuspectPeer:
-		a.fail(state.PathAddress, state.SuspectPath, "the address of this device does not answer the peer: %v", e)
-	case e.Verb == string(verbs.CreateAH) && slices.Contains(unresolved, e.Errno):
-		a.fail(state.PathAddress, state.SuspectPath, "the address of the peer %s does not answer: %v", a.opened.Address.GID, e)
+	case e.Verb == string(verbs.CreateAH) && slices.Contains([]string{"ETIMEDOUT", "EHOSTUNREACH", "ENETUNREACH"}, e.Errno):
+		a.fail(state.PathAddress, state.SuspectPath, "the address of the other end does not answer the %s: %v", who, e)
 	case e.Status == http.StatusNotImplemented:
 		a.fail(state.PathUnsupported, "", "%v", e)
 	default:
@@ -138,20 +135,13 @@ func (a *asker) choose(ctx context.Context) error {
 	if err := a.request(ctx, http.MethodGet, path.DevicesPath, nil, &devices); err != nil {
 		return err
 	}
-	i := slices.IndexFunc(devices, func(d path.Device) bool {
-		return d.Name == a.Target.Device || a.Target.Device == "" && d.Rail == a.Target.Rail
-	})
-	switch {
-	case i < 0 && a.Target.Device == "" && len(devices) == 1:
-		i = 0
-	case i < 0:
-		return path.Refuse(http.StatusNotFound, "of its %d devices, none is on rail %q or called %q", len(devices), a.Target.Rail, a.Target.Device)
+	i := slices.IndexFunc(devices, func(d path.Device) bool { return len(devices) == 1 || d.Rail == a.Target.Rail })
+	if i < 0 {
+		return path.Refuse(http.StatusNotFound, "of its %d devices, none is on rail %q", len(devices), a.Target.Rail)
 	}
 	d := devices[i]
 	a.found.PeerDevice, a.found.PeerRail, a.found.PeerReached = d.Name, d.Rail, d.Reached
-	if a.found.PeerToR == "" {
-		a.found.PeerToR = d.ToR
-	}
+	a.found.PeerToR = cmp.Or(a.found.PeerToR, d.ToR)
 	return nil
 }
 
@@ -224,15 +214,8 @@ func (a *asker) exchange(ctx context.Context, s *session.Session, sc *session.Sc
 func (a *asker) send(route session.Route, end time.Time) error {
 	to, label := make([]verbs.AH, a.found.Flows), 1+rand.IntN(labelStep)
 	for f := range to {
-		attr := a.opened.Address.To(route, 0)
-		if a.HasFlowLabels {
-			attr.FlowLabel = uint32(label + f*labelStep)
-		} else if f > 0 {
-			to[f] = to[0]
-			continue
-		}
 		var err error
-		if to[f], err = a.e.To(attr); err != nil {
+		if to[f], err = a.e.To(a.opened.Address.To(route, uint32(label+f*labelStep))); err != nil {
 			return err
 		}
 	}
