@@ -173,35 +173,30 @@ func (n *notification) sendMessage(m inlineMax, route *session.Route, flags verb
 	return err
 }
 
-func (n *notification) sendOnce(m inlineMax, route *session.Route, flags verbs.SendFlags) (err error) {
+func (n *notification) sendOnce(m inlineMax, route *session.Route, flags verbs.SendFlags) error {
 	scope := n.Scope()
-	defer func() { err = errors.Join(err, scope.Close()) }()
-	pd, err := n.PD()
-	if err != nil {
-		return err
-	}
+	err := session.Catch(func() { n.sendWithin(scope, m, route, flags) })
+	return errors.Join(err, scope.Close())
+}
+
+// sendWithin sends a message by objects of a scope, and stops if it did not arrive.
+func (n *notification) sendWithin(scope *session.Scope, m inlineMax, route *session.Route, flags verbs.SendFlags) {
+	pd := session.Must(n.PD())
 	header := 0
 	if m.typ == verbs.UD {
 		header = routeHeader
 	}
 	memory, err := scope.MR(pd, m.bytes+header+m.bytes, verbs.AccessLocalWrite)
 	if session.MayNotPin(err) {
-		return notTried("the memory for it cannot be registered: %v", err)
-	} else if err != nil {
-		return err
+		err = notTried("the memory for it cannot be registered: %v", err)
 	}
+	session.Stop(err)
 	o := verbs.Measurement{Deadline: min(n.cfg.Deadline, n.leftToSearch())}
-	if o.CQ, err = scope.CQ(verbs.CQInitAttr{Entries: 1, Vector: n.Vectors[0]}); err != nil {
-		return err
-	}
-	if o.Other, err = scope.CQ(verbs.CQInitAttr{Entries: 1, Vector: n.Vectors[0]}); err != nil {
-		return err
-	}
+	o.CQ = session.Must(scope.CQ(verbs.CQInitAttr{Entries: 1, Vector: n.Vectors[0]}))
+	o.Other = session.Must(scope.CQ(verbs.CQInitAttr{Entries: 1, Vector: n.Vectors[0]}))
 	// As in the search: the limit may depend on the other sizes.
 	attr := verbs.QPInitAttr{Type: m.typ, SendCQ: o.Other, RecvCQ: o.CQ, Cap: smallest(m.bytes)}
-	if o.Sender, err = scope.QP(pd, attr); err != nil {
-		return err
-	}
+	o.Sender = session.Must(scope.QP(pd, attr))
 	o.Recv = verbs.RecvWR{SGEs: []verbs.SGE{memory.SGE(m.bytes, header+m.bytes)}}
 	o.Send = verbs.SendWR{Flags: verbs.SendSignaled | flags, SGEs: []verbs.SGE{memory.SGE(0, m.bytes)}}
 	if flags&verbs.SendInline != 0 {
@@ -210,16 +205,11 @@ func (n *notification) sendOnce(m inlineMax, route *session.Route, flags verbs.S
 	if m.typ == verbs.UD {
 		o.Receiver = o.Sender
 		o.Send.RemoteQPN, o.Send.RemoteQKey = o.Sender.Number(), verbs.UDQKey
-		o.Send.AH, err = scope.AH(pd, route.AH)
+		o.Send.AH = session.Must(scope.AH(pd, route.AH))
 	} else {
-		o.Receiver, err = scope.QP(pd, attr)
+		o.Receiver = session.Must(scope.QP(pd, attr))
 	}
-	if err != nil {
-		return err
-	}
-	if err := session.Connect(o.Sender, o.Receiver, *route); err != nil {
-		return err
-	}
+	session.Stop(session.Connect(o.Sender, o.Receiver, *route))
 	data, payload := memory.Bytes()[:m.bytes], memory.Bytes()[m.bytes+header:]
 	for i := range data {
 		data[i] = byte(i%251 + 1)
@@ -227,20 +217,19 @@ func (n *notification) sendOnce(m inlineMax, route *session.Route, flags verbs.S
 	start := time.Now()
 	defer func() { n.searched += time.Since(start) }()
 	f := firstSample{Measurement: o}
-	switch err := f.take(o.Deadline); {
-	case err != nil:
-		return err
+	f.take(o.Deadline)
+	switch {
 	case len(f.found.Unsuccessful) > 0:
-		return fmt.Errorf("it completed with %s", f.found.Unsuccessful[0])
+		err = fmt.Errorf("it completed with %s", f.found.Unsuccessful[0])
 	case f.found.Missing > 0 && o.Deadline < n.cfg.Deadline:
 		// It might still have completed.
-		return notTried("the time for it was used up")
+		err = notTried("the time for it was used up")
 	case f.found.Missing == 1 && m.typ != verbs.RC:
-		return errLost
+		err = errLost
 	case f.found.Missing > 0:
-		return fmt.Errorf("it did not complete within %s", o.Deadline)
+		err = fmt.Errorf("it did not complete within %s", o.Deadline)
 	case !bytes.Equal(payload, data):
-		return errors.New("other bytes arrived")
+		err = errors.New("other bytes arrived")
 	}
-	return nil
+	session.Stop(err)
 }

@@ -16,9 +16,6 @@ const (
 	firstID = verbs.MaxSamples
 	// maxStray limits the events that are taken where none or one is expected.
 	maxStray = 3
-	// The pauses between two polls double within these bounds: the time does not matter
-	// here, but each poll is a line of the report.
-	minPollPause, maxPollPause = 50 * time.Microsecond, 10 * time.Millisecond
 )
 
 // first takes the first sample of a measurement, which took about that long. The result has
@@ -31,7 +28,7 @@ func (n *notification) first(m measurement, o verbs.Measurement) (found verbs.Sa
 	if unsure {
 		grace = min(grace, errorGrace)
 	}
-	err = f.take(grace)
+	err = session.Catch(func() { f.take(grace) })
 	if unsure && err == nil && f.found.Missed > 0 {
 		return found, 0, &session.ObstacleError{
 			Reason: state.SkipNotSupported,
@@ -60,44 +57,30 @@ type firstSample struct {
 	eventPending bool
 }
 
-// take takes the sample as verbs.Measurement describes it. If the completion is there, it
+// take takes the sample as verbs.Measurement describes it, or stops. If the completion is there, it
 // waits for the event no longer than grace.
-func (f *firstSample) take(grace time.Duration) error {
+func (f *firstSample) take(grace time.Duration) {
 	if f.Init != nil {
-		if err := f.Receiver.Modify(f.Init.Attr, f.Init.Mask); err != nil {
-			return f.refused(err)
-		}
+		session.Stop(f.refused(f.Receiver.Modify(f.Init.Attr, f.Init.Mask)))
 	}
 	if f.Receiver != nil {
 		f.Recv.ID = firstID
-		if err := f.Receiver.PostRecv(f.Recv); err != nil {
-			return f.refused(err)
-		}
+		session.Stop(f.refused(f.Receiver.PostRecv(f.Recv)))
 	}
 	if f.Channel != nil {
-		if err := f.CQ.ReqNotify(f.SolicitedOnly); err != nil {
-			return err
-		}
+		session.Stop(f.CQ.ReqNotify(f.SolicitedOnly))
 	}
 	f.Send.ID = firstID
 	posted := time.Now()
-	if err := f.trigger(); err != nil {
-		return f.refused(err)
-	}
-	wc, err := f.await(grace)
-	if err != nil {
-		return err
-	}
+	session.Stop(f.refused(f.trigger()))
+	wc := f.await(grace)
 	f.took = time.Since(posted)
 	f.check(wc, f.Status)
 	if f.Other != nil {
 		// Even if the receive did not complete: the send may say why.
-		if wc, err = poll(f.Other, verbs.NewWait(f.Deadline)); err != nil {
-			return err
-		}
-		f.check(wc, verbs.WCSuccess)
+		f.check(poll(f.Other, verbs.NewWait(f.Deadline)), verbs.WCSuccess)
 	}
-	return f.drain()
+	f.drain()
 }
 
 // trigger causes the completion.
@@ -112,6 +95,8 @@ func (f *firstSample) trigger() error {
 // the flush path receives are the control.
 func (f *firstSample) refused(err error) error {
 	switch {
+	case err == nil:
+		return nil
 	case f.Status == verbs.WCSuccess:
 		return &session.RefusedError{Err: err}
 	case f.Init != nil:
@@ -133,73 +118,62 @@ func (f *firstSample) check(wc *verbs.WC, status verbs.WCStatus) {
 
 // await waits for the measured completion, by its event if there is a channel: up to grace
 // for the event, and up to the deadline for the completion. Nil means that it did not come.
-func (f *firstSample) await(grace time.Duration) (*verbs.WC, error) {
+func (f *firstSample) await(grace time.Duration) *verbs.WC {
 	if f.Channel == nil {
 		return poll(f.CQ, verbs.NewWait(f.Deadline))
 	}
 	for _, wait := range []time.Duration{grace, f.Deadline - grace} {
-		notified, err := f.awaitEvent(verbs.NewWait(wait))
-		if err != nil {
-			return nil, err
-		}
-		wc, err := poll(f.CQ, verbs.NewWait(0))
+		notified := f.awaitEvent(verbs.NewWait(wait))
+		wc := poll(f.CQ, verbs.NewWait(0))
 		switch {
-		case err != nil || wc != nil && notified:
-			return wc, err
+		case wc != nil && notified:
+			return wc
 		case wc != nil:
-			return wc, f.countMissed()
+			f.countMissed()
+			return wc
 		case notified:
 			f.found.Spurious++
 			f.eventPending = true
 			return poll(f.CQ, verbs.NewWait(f.Deadline))
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // awaitEvent reports whether an event of the CQ came.
-func (f *firstSample) awaitEvent(w *verbs.Wait) (bool, error) {
+func (f *firstSample) awaitEvent(w *verbs.Wait) bool {
 	for range maxStray {
-		came, own, err := f.event(f.Channel, w)
-		if !came || own || err != nil {
-			return came, err
+		if came, own := f.event(f.Channel, w); !came || own {
+			return came
 		}
 		f.found.Misdirected++
 	}
-	return false, nil
+	return false
 }
 
 // countMissed counts the event of a completion that was polled without it, as misdirected if
 // it is on the other channel or named another CQ.
-func (f *firstSample) countMissed() error {
+func (f *firstSample) countMissed() {
 	f.eventPending = true
 	if f.found.Misdirected > 0 {
-		return nil
+		return
 	}
-	astray, _, err := f.event(f.Bystander, verbs.NewWait(0))
-	switch {
-	case err != nil:
-		return err
-	case astray:
+	if astray, _ := f.event(f.Bystander, verbs.NewWait(0)); astray {
 		f.found.Misdirected++
-	default:
+	} else {
 		f.found.Missed++
 	}
-	return nil
 }
 
 // drain takes the events that are left, so that a batch does not count them. A pending event
 // is late; others have no cause.
-func (f *firstSample) drain() error {
+func (f *firstSample) drain() {
 	if f.Channel == nil {
-		return nil
+		return
 	}
 	for _, ch := range []verbs.CompChannel{f.Channel, f.Bystander} {
 		for range maxStray {
-			came, own, err := f.event(ch, verbs.NewWait(0))
-			if err != nil {
-				return err
-			}
+			came, own := f.event(ch, verbs.NewWait(0))
 			if !came {
 				break
 			}
@@ -213,36 +187,25 @@ func (f *firstSample) drain() error {
 			}
 		}
 	}
-	return nil
 }
 
 // event waits for an event and acknowledges it. It reports whether one came, and whether it
 // names the measured CQ.
-func (f *firstSample) event(ch verbs.CompChannel, w *verbs.Wait) (came, own bool, err error) {
+func (f *firstSample) event(ch verbs.CompChannel, w *verbs.Wait) (came, own bool) {
 	e, err := w.Event(ch)
 	if errors.Is(err, verbs.ErrTimeout) {
-		return false, false, nil
+		return false, false
 	}
-	if err != nil {
-		return false, false, err
-	}
-	return true, e.CQ == f.CQ, e.CQ.AckEvents(1)
+	session.Stop(err)
+	session.Stop(e.CQ.AckEvents(1))
+	return true, e.CQ == f.CQ
 }
 
 // poll waits for a completion, and polls at least once. Nil means that there is none.
-func poll(q verbs.CQ, w *verbs.Wait) (*verbs.WC, error) {
-	for pause := minPollPause; ; pause = min(2*pause, maxPollPause) {
-		left := w.Left()
-		wcs, err := q.Poll(1)
-		if err != nil {
-			return nil, err
-		}
-		if len(wcs) > 0 {
-			return &wcs[0], nil
-		}
-		if left <= 0 {
-			return nil, nil
-		}
-		time.Sleep(w.Pause(pause))
+func poll(q verbs.CQ, w *verbs.Wait) *verbs.WC {
+	wcs := session.Must(session.Completions(q, 1, w))
+	if len(wcs) == 0 {
+		return nil
 	}
+	return &wcs[0]
 }

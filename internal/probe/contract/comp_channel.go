@@ -3,13 +3,14 @@ package contract
 import (
 	"fmt"
 
+	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/verbs"
 )
 
 func channelDestroyBusy(j *check) {
 	j.describe("ibv_destroy_comp_channel of a channel that a CQ is associated with",
 		"it fails; afterwards the CQ can be destroyed, and then the channel")
-	ch := must(j.CompChannel())
+	ch := session.Must(j.CompChannel())
 	q := j.cq(ch, 0)
 	arm := func() error { return q.ReqNotify(false) }
 	before := j.refused(arm)
@@ -39,7 +40,7 @@ func channelSteering(j *check) {
 		both[0].arm(false)
 		both[1].arm(false)
 		completers[own].complete(true)
-		must(j.await(both[own].cq, 1))
+		session.Must(j.await(both[own].cq, 1))
 		j.presume("taking an event", true)
 		_, came := j.event(both[own].ch, eventTimeout/4)
 		_, strayed := j.event(both[other].ch, silenceWindow)
@@ -50,7 +51,7 @@ func channelSteering(j *check) {
 		case came:
 			j.observe(true, "%s: an event came on channel %d alone", what, own+1)
 		default:
-			stop(fmt.Errorf("%s: no event came on either channel", what))
+			session.Stop(fmt.Errorf("%s: no event came on either channel", what))
 		}
 	}
 }

@@ -120,7 +120,7 @@ func (a *suite) findType() verbs.QPType {
 		j := &check{suite: a, Scope: a.Scope()}
 		var err error
 		j.Tolerating(func() {
-			err = catch(func() {
+			err = session.Catch(func() {
 				cq := j.cq(nil, 0)
 				j.qp(t, cq, cq, nil, false)
 			})
@@ -135,11 +135,11 @@ func (a *suite) findType() verbs.QPType {
 // try returns an error unless a completer produces a completion.
 func (a *suite) try(create func(*check, verbs.CQ) completer) error {
 	j := &check{suite: a, Scope: a.Scope()}
-	err := catch(func() {
+	err := session.Catch(func() {
 		q := j.cq(nil, 0)
 		// A missing feature is not a device failure.
 		j.Tolerating(func() { create(j, q).complete(false) })
-		must(j.await(q, 1))
+		session.Must(j.await(q, 1))
 	})
 	return errors.Join(err, j.Close())
 }
@@ -150,23 +150,14 @@ var errNoCompletion = errors.New("the completion did not come")
 
 // await waits until a CQ has had n completions, and returns them.
 func (j *check) await(q verbs.CQ, n int) ([]verbs.WC, error) {
-	var got []verbs.WC
-	w := verbs.NewWait(eventTimeout)
-	// Each poll is a line of the report, so the pauses grow.
-	for pause := 20 * time.Microsecond; ; pause = min(2*pause, 20*time.Millisecond) {
-		left := w.Left()
-		wcs, err := q.Poll(n - len(got))
-		if err != nil {
-			return got, cannot("poll a CQ", err)
-		}
-		if got = append(got, wcs...); len(got) >= n {
-			return got, nil
-		}
-		if left <= 0 {
-			return got, fmt.Errorf("%d of %d within %v: %w", len(got), n, eventTimeout, errNoCompletion)
-		}
-		time.Sleep(w.Pause(pause))
+	got, err := session.Completions(q, n, verbs.NewWait(eventTimeout))
+	switch {
+	case err != nil:
+		return got, cannot("poll a CQ", err)
+	case len(got) < n:
+		return got, fmt.Errorf("%d of %d within %v: %w", len(got), n, eventTimeout, errNoCompletion)
 	}
+	return got, nil
 }
 
 // event reports whether an event comes within a time.
@@ -175,9 +166,9 @@ func (j *check) event(ch verbs.CompChannel, wait time.Duration) (e verbs.CQEvent
 	if errors.Is(err, verbs.ErrTimeout) {
 		return e, false
 	}
-	stop(cannot("get an event", err))
+	session.Stop(cannot("get an event", err))
 	// The event may name a wrong CQ.
-	stop(cannot("acknowledge an event", e.CQ.AckEvents(1)))
+	session.Stop(cannot("acknowledge an event", e.CQ.AckEvents(1)))
 	return e, true
 }
 
@@ -188,7 +179,7 @@ func (j *check) completes(c completer, solicited bool, n notified, should bool) 
 	if should {
 		_, came = j.event(n.ch, eventTimeout)
 	}
-	must(j.await(n.cq, 1))
+	session.Must(j.await(n.cq, 1))
 	if !came {
 		// If it should, the completion may have come only now, on a host that stood still.
 		_, came = j.event(n.ch, silenceWindow)
@@ -203,14 +194,14 @@ func (j *check) best(q verbs.CQ) completer {
 	case j.sources.route != nil:
 		return j.receiver(q)
 	case len(flushes) == 0:
-		stop(j.noCompletions())
+		session.Stop(j.noCompletions())
 	}
 	return j.flusher(q, j.sources.flushes[0], session.FlushDepth)
 }
 
 func (j *check) needRoute() {
 	if j.sources.route == nil {
-		stop(cannot("the loopback path is needed", j.sources.noRoute))
+		session.Stop(cannot("the loopback path is needed", j.sources.noRoute))
 	}
 }
 
@@ -246,14 +237,14 @@ func (j *check) connect(sent, rcvd verbs.CQ, srq verbs.SRQ, signalAll bool) *pai
 	p := &pair{j: j, data: j.sge()}
 	p.from = j.qp(verbs.RC, sent, idle, nil, signalAll)
 	p.to = j.qp(verbs.RC, idle, rcvd, srq, false)
-	stop(session.Connect(p.from, p.to, *j.sources.route))
+	session.Stop(session.Connect(p.from, p.to, *j.sources.route))
 	return p
 }
 
 func (p *pair) send(flags verbs.SendFlags) (id uint64) {
 	p.posted++
-	stop(cannot("post a receive", p.to.PostRecv(verbs.RecvWR{ID: p.posted, SGEs: p.data})))
-	stop(cannot("post a send", p.from.PostSend(verbs.SendWR{ID: p.posted, Flags: flags, SGEs: p.data})))
+	session.Stop(cannot("post a receive", p.to.PostRecv(verbs.RecvWR{ID: p.posted, SGEs: p.data})))
+	session.Stop(cannot("post a send", p.from.PostSend(verbs.SendWR{ID: p.posted, Flags: flags, SGEs: p.data})))
 	return p.posted
 }
 
@@ -290,9 +281,9 @@ func (m messages) String() string { return m.text }
 
 // successful awaits a completion, which must be successful.
 func (j *check) successful(q verbs.CQ) verbs.WC {
-	wc := must(j.await(q, 1))[0]
+	wc := session.Must(j.await(q, 1))[0]
 	if wc.Status != verbs.WCSuccess {
-		stop(fmt.Errorf("a message completed with %s", wc.Status))
+		session.Stop(fmt.Errorf("a message completed with %s", wc.Status))
 	}
 	return wc
 }
@@ -305,7 +296,7 @@ type flusher struct {
 // flusher returns a completer of flushed work requests on a CQ, with room for depth of them.
 func (j *check) flusher(q verbs.CQ, method session.Flush, depth int) *flusher {
 	idle := j.cq(nil, 0)
-	return &flusher{Flushing: must(j.Flushing(method, q, idle, j.sge(), depth))}
+	return &flusher{Flushing: session.Must(j.Flushing(method, q, idle, j.sge(), depth))}
 }
 
 func (f *flusher) complete(bool) { f.flush(1) }
@@ -316,7 +307,7 @@ func (f *flusher) flush(n int) {
 		f.posted++
 		ids[i] = f.posted
 	}
-	stop(cannot("have work requests flushed", f.Post(ids...)))
+	session.Stop(cannot("have work requests flushed", f.Post(ids...)))
 }
 
 func (f *flusher) String() string { return f.Method.String() + " (flushed)" }

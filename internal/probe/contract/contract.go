@@ -87,7 +87,7 @@ type suite struct {
 func (a *suite) check(c Contract) state.Contract {
 	j := &check{suite: a, Scope: a.Scope(), contract: c}
 	start := time.Now()
-	err := catch(func() { c.check(j) })
+	err := session.Catch(func() { c.check(j) })
 	j.left = append(j.left, j.Close())
 	v := state.Contract{
 		Name: c.Name, Severity: c.Severity, Verdict: state.VerdictHolds,
@@ -139,38 +139,6 @@ type check struct {
 	unexpected bool
 	// left are the errors of objects that could not be destroyed.
 	left []error
-}
-
-// stopped is the value with which a check panics that cannot go on, as a failed test ends. Its
-// error says why the check is incomplete. Nil means that there is nothing more to check.
-type stopped struct{ err error }
-
-// stop ends the check in progress if err is not nil.
-func stop(err error) {
-	if err != nil {
-		panic(stopped{err})
-	}
-}
-
-// must returns the result of a call. If it failed, the check in progress ends.
-func must[T any](v T, err error) T {
-	stop(err)
-	return v
-}
-
-// catch calls f and returns the error with which it stopped.
-func catch(f func()) (err error) {
-	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case stopped:
-			err = r.err
-		default:
-			panic(r)
-		}
-	}()
-	f()
-	return nil
 }
 
 // isolated calls f and then destroys its objects, so that two observations in one check
@@ -313,7 +281,7 @@ func attempt[T any](j *check, f func() (T, error)) (v T, err error) {
 func (j *check) observeRefused(what string, call, control func() error) {
 	err := j.refused(call)
 	if err != nil {
-		stop(cannot(what+", and then a plain one", j.refused(control)))
+		session.Stop(cannot(what+", and then a plain one", j.refused(control)))
 	}
 	if isCircumstance(err) {
 		// It may have been temporary.
@@ -335,7 +303,7 @@ func created[T interface{ Close() error }](create func() (T, error)) error {
 	return o.Close()
 }
 
-func (j *check) plainCQ() error { return catch(func() { stop(j.cq(nil, 0).Close()) }) }
+func (j *check) plainCQ() error { return session.Catch(func() { session.Stop(j.cq(nil, 0).Close()) }) }
 
 // isCircumstance reports whether an error is about the host, or about a device that is gone.
 func isCircumstance(err error) bool {
@@ -351,12 +319,12 @@ func (j *check) mustSucceed(what string, create, control func() error) (refusal 
 	if refusal = j.refused(create); refusal == nil {
 		return nil
 	}
-	stop(cannot(what+", and then a plain one", j.refused(control)))
+	session.Stop(cannot(what+", and then a plain one", j.refused(control)))
 	if refusal = j.refused(create); refusal == nil {
 		j.remark("%s: refused at first", what)
 	}
 	if errors.Is(refusal, syscall.ENODEV) || errors.Is(refusal, os.ErrPermission) {
-		stop(cannot(what, refusal))
+		session.Stop(cannot(what, refusal))
 	}
 	return refusal
 }
@@ -382,21 +350,21 @@ const smallCQ = 16
 // cq creates a small CQ. The channel may be nil. On some devices a CQ cannot be armed before
 // there is a protection domain.
 func (j *check) cq(ch verbs.CompChannel, context uint64) verbs.CQ {
-	must(j.PD())
+	session.Must(j.PD())
 	q, err := j.CQ(verbs.CQInitAttr{Entries: smallCQ, Channel: ch, Context: context, Vector: j.Vectors[0]})
-	return must(q, cannot("create a CQ", err))
+	return session.Must(q, cannot("create a CQ", err))
 }
 
 // sge returns a scatter/gather element of some bytes, or none if the process may not pin
 // memory. Messages are then empty, which not every driver takes.
 func (j *check) sge() []verbs.SGE {
 	const size = 8
-	pd := must(j.PD())
+	pd := session.Must(j.PD())
 	m, err := attempt(j, func() (verbs.MR, error) { return j.MR(pd, size, verbs.AccessLocalWrite) })
 	if session.MayNotPin(err) {
 		return nil
 	}
-	stop(cannot("register memory", err))
+	session.Stop(cannot("register memory", err))
 	return []verbs.SGE{m.SGE(0, size)}
 }
 
@@ -409,20 +377,20 @@ func (j *check) qp(t verbs.QPType, send, recv verbs.CQ, srq verbs.SRQ, signalAll
 	if srq != nil {
 		what += " with an SRQ"
 	}
-	q, err := j.QP(must(j.PD()), verbs.QPInitAttr{Type: t, SendCQ: send, RecvCQ: recv, SRQ: srq, Cap: smallQP(), SignalAll: signalAll})
-	return must(q, cannot(what, err))
+	q, err := j.QP(session.Must(j.PD()), verbs.QPInitAttr{Type: t, SendCQ: send, RecvCQ: recv, SRQ: srq, Cap: smallQP(), SignalAll: signalAll})
+	return session.Must(q, cannot(what, err))
 }
 
 // needSRQs stops the check if the device has no SRQs.
 func (j *check) needSRQs() {
 	if n := j.Attr.Limits.MaxSRQ; n <= 0 {
-		stop(notSupported("the device says max_srq %d", n))
+		session.Stop(notSupported("the device says max_srq %d", n))
 	}
 }
 
 func (j *check) srq() verbs.SRQ {
-	pd := must(j.PD())
+	pd := session.Must(j.PD())
 	j.needSRQs()
 	q, err := j.SRQ(pd, verbs.SRQAttr{MaxWR: 8, MaxSGE: 1})
-	return must(q, cannot("create an SRQ", err))
+	return session.Must(q, cannot("create an SRQ", err))
 }

@@ -67,7 +67,7 @@ func (c *compared) conclude(j *check, what string) {
 	case len(c.texts) > 0:
 		j.observe(true, "%s: %s", what, strings.Join(c.texts, ", "))
 	default:
-		stop(c.last)
+		session.Stop(c.last)
 	}
 }
 
@@ -84,7 +84,7 @@ func cqAtLeastRequested(j *check) {
 			continue
 		}
 		c.addCQ(n, q)
-		stop(cannot("destroy a CQ", q.Close()))
+		session.Stop(cannot("destroy a CQ", q.Close()))
 	}
 	c.conclude(j, "asked→given")
 }
@@ -92,10 +92,10 @@ func cqAtLeastRequested(j *check) {
 func cqCompVectorAccepted(j *check) {
 	n := j.Device.CompletionVectors()
 	if n <= 0 {
-		stop(notSupported("the device says num_comp_vectors %d", n))
+		session.Stop(notSupported("the device says num_comp_vectors %d", n))
 	}
 	j.describe(fmt.Sprintf("ibv_create_cq with comp_vector %s (num_comp_vectors %d)", session.Join(j.Vectors), n), "each CQ is created")
-	ch := must(j.CompChannel())
+	ch := session.Must(j.CompChannel())
 	create := func(vectors ...int) func() error {
 		return func() (err error) {
 			for _, v := range vectors {
@@ -138,9 +138,9 @@ func cqCompVectorRejected(j *check) {
 func cqDestroyBusy(j *check) {
 	j.describe("ibv_destroy_cq of the send CQ and of the receive CQ, both with a channel, of a QP that exists",
 		"both fail; afterwards the QP can be asked for its state, a CQ can be armed, a work request completes with an event, and all four can be destroyed")
-	must(j.PD())
+	session.Must(j.PD())
 	var ch verbs.CompChannel
-	if err := catch(func() { ch = j.notifies() }); err != nil {
+	if err := session.Catch(func() { ch = j.notifies() }); err != nil {
 		j.remark("without a channel, for no event comes at any time: %v", err)
 	}
 	send, recv := j.cq(ch, 0), j.cq(ch, 0)
@@ -168,7 +168,7 @@ func cqDestroyBusy(j *check) {
 // it stops with the reason.
 func (j *check) notifies() verbs.CompChannel {
 	if j.sources.noReceives != nil {
-		stop(j.noFlushes())
+		session.Stop(j.noFlushes())
 	}
 	// A missing feature is not a device failure.
 	j.Tolerating(func() {
@@ -177,11 +177,11 @@ func (j *check) notifies() verbs.CompChannel {
 			c := j.flusher(n.cq, session.FlushRecv, session.FlushDepth)
 			n.arm(false)
 			if !j.completes(c, false, n, true) {
-				stop(fmt.Errorf("%s: no event within %v", session.FlushRecv, eventTimeout))
+				session.Stop(fmt.Errorf("%s: no event within %v", session.FlushRecv, eventTimeout))
 			}
 		})
 	})
-	return must(j.CompChannel())
+	return session.Must(j.CompChannel())
 }
 
 // stillWorks is observeWorks if the verb worked before. Not every device has each verb.
@@ -205,10 +205,10 @@ func (j *check) observeWorks(verb verbs.Verb, call func() error) {
 	case err == nil:
 		j.observe(true, "afterwards %s works", verb)
 	case isCircumstance(err):
-		stop(cannot("afterwards", err))
+		session.Stop(cannot("afterwards", err))
 	default:
 		j.observeConvention(false, "afterwards %s: %s", verb, short(err))
-		panic(stopped{})
+		session.End()
 	}
 }
 
@@ -226,14 +226,14 @@ func (j *check) stillCompletes(qp verbs.QP, recv verbs.CQ, ch verbs.CompChannel)
 	// It worked for another QP a moment ago.
 	j.presume("completing a work request of the QP afterwards", false)
 	const what = "a receive in the error state"
-	stop(cannot("produce "+what, j.FlushRecv(qp, verbs.RecvWR{ID: 1, SGEs: data})))
+	session.Stop(cannot("produce "+what, j.FlushRecv(qp, verbs.RecvWR{ID: 1, SGEs: data})))
 	came := false
 	if ch != nil {
 		_, came = j.event(ch, eventTimeout)
 	}
 	wcs, err := j.await(recv, 1)
 	if isCircumstance(err) {
-		stop(cannot("afterwards", err))
+		session.Stop(cannot("afterwards", err))
 	}
 	if err != nil {
 		j.observeConvention(false, "afterwards %s left no completion: %v", what, err)

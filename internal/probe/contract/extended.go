@@ -22,7 +22,7 @@ func (j *check) extendedCQ(entries int, fields verbs.WCFields) (q verbs.CQ, err 
 
 func cqExAtLeastRequested(j *check) {
 	attr, err := j.Device.QueryExtended()
-	stop(cannot("query the device", err))
+	session.Stop(cannot("query the device", err))
 	fields, named := verbs.WCStandard, "IBV_WC_STANDARD_FLAGS"
 	if attr.TimestampMask != 0 {
 		fields, named = fields|verbs.WCTimestamp, named+" and IBV_WC_EX_WITH_COMPLETION_TIMESTAMP"
@@ -37,7 +37,7 @@ func cqExAtLeastRequested(j *check) {
 			return created(func() (verbs.CQ, error) { return j.extendedCQ(smallCQ, fields) })
 		}
 	}
-	stop(cannot("create an extended CQ", create(verbs.WCStandard)()))
+	session.Stop(cannot("create an extended CQ", create(verbs.WCStandard)()))
 	if refusal := j.mustSucceed("a CQ with these wc_flags", create(fields), create(verbs.WCStandard)); refusal != nil {
 		j.observeMode(errata.ModeRefused, false, "wc_flags %s: %s, although the device has timestamps", named, short(refusal))
 		return
@@ -45,9 +45,9 @@ func cqExAtLeastRequested(j *check) {
 	var c compared
 	for _, n := range list {
 		q, err := j.extendedCQ(n, fields)
-		stop(cannot(fmt.Sprintf("create an extended CQ of %d", n), err))
+		session.Stop(cannot(fmt.Sprintf("create an extended CQ of %d", n), err))
 		c.addCQ(n, q)
-		stop(cannot("destroy an extended CQ", q.Close()))
+		session.Stop(cannot("destroy an extended CQ", q.Close()))
 	}
 	if c.conclude(j, "asked→given"); !j.violated {
 		j.readFields(fields, attr)
@@ -58,11 +58,11 @@ func cqExAtLeastRequested(j *check) {
 // requests only the number of the queue pair is promised.
 func (j *check) readFields(fields verbs.WCFields, attr verbs.ExtendedAttr) {
 	if j.sources.route == nil {
-		j.remark("no completion was read: %v", catch(j.needRoute))
+		j.remark("no completion was read: %v", session.Catch(j.needRoute))
 		return
 	}
 	q, err := j.extendedCQ(smallCQ, fields)
-	stop(cannot("create an extended CQ", err))
+	session.Stop(cannot("create an extended CQ", err))
 	other := j.cq(nil, 0)
 	p := j.connect(other, q, nil, false)
 	r := newReading(fields, attr)
@@ -141,7 +141,7 @@ func cqExBatchKeepsCompletions(j *check) {
 	j.describe(fmt.Sprintf("a CQ of ibv_create_cq_ex with %d completions in it, polled as one batch: ibv_start_poll, ibv_next_poll until there are no more (ENOENT), ibv_end_poll; the same with one completion more", batch),
 		"each completion is polled once, in the order of the work requests, and no other")
 	if len(j.sources.flushes) == 0 {
-		stop(j.noFlushes())
+		session.Stop(j.noFlushes())
 	}
 	want := upTo(batch + following)
 	polled := func(most int) (ids []uint64) {
@@ -157,7 +157,7 @@ func cqExBatchKeepsCompletions(j *check) {
 		single := polled(1)
 		ids = polled(2 * batch)
 		if !slices.Equal(single, want) || slices.Equal(ids, want) {
-			stop(fmt.Errorf("polled one by one were the completions of %v: %w", single, errNoCompletion))
+			session.Stop(fmt.Errorf("polled one by one were the completions of %v: %w", single, errNoCompletion))
 		}
 	}
 	j.observe(false, "polled were the completions of %v, of work requests %v", ids, want)
@@ -176,7 +176,7 @@ func upTo(n uint64) []uint64 {
 // batches of at most most.
 func (j *check) pollBatches(method session.Flush, most int) (ids []uint64) {
 	q, err := j.extendedCQ(smallCQ, verbs.WCStandard)
-	stop(cannot("create an extended CQ", err))
+	session.Stop(cannot("create an extended CQ", err))
 	c := j.flusher(q, method, batch+following)
 	want := 0
 	for _, n := range []int{batch, following} {
@@ -189,7 +189,7 @@ func (j *check) pollBatches(method session.Flush, most int) (ids []uint64) {
 		for last := false; !last; time.Sleep(w.Pause(time.Millisecond)) {
 			last = len(ids) >= want || w.Left() <= 0
 			wcs, err := q.Poll(most)
-			stop(cannot("poll an extended CQ", err))
+			session.Stop(cannot("poll an extended CQ", err))
 			for _, wc := range wcs {
 				ids = append(ids, wc.ID)
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/probe/errata"
+	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/verbs"
 )
 
@@ -29,22 +30,22 @@ func (j *check) limited() *limited {
 	l.fill()
 	err := j.refused(func() error { return l.srq.SetLimit(srqLimit) })
 	if verbs.IsNotSupported(err) {
-		stop(notSupported("the device has no limits of SRQs: %v", err))
+		session.Stop(notSupported("the device has no limits of SRQs: %v", err))
 	}
-	stop(cannot("arm the limit of an SRQ", err))
+	session.Stop(cannot("arm the limit of an SRQ", err))
 	return l
 }
 
 func (l *limited) fill() {
 	for range srqReceives {
 		l.posted++
-		stop(cannot("post a receive to an SRQ", l.srq.PostRecv(verbs.RecvWR{ID: l.posted, SGEs: l.data})))
+		session.Stop(cannot("post a receive to an SRQ", l.srq.PostRecv(verbs.RecvWR{ID: l.posted, SGEs: l.data})))
 	}
 }
 
 func (l *limited) take(n int) {
 	for range n {
-		stop(cannot("post a send", l.from.PostSend(verbs.SendWR{ID: l.posted, Flags: verbs.SendSignaled, SGEs: l.data})))
+		session.Stop(cannot("post a send", l.from.PostSend(verbs.SendWR{ID: l.posted, Flags: verbs.SendSignaled, SGEs: l.data})))
 		l.j.successful(l.received)
 		l.j.successful(l.sent)
 	}
@@ -62,7 +63,7 @@ func (j *check) limitReached(within time.Duration) (e verbs.AsyncEvent, came boo
 		case err == nil:
 			j.Notice(e)
 		case !errors.Is(err, verbs.ErrTimeout):
-			stop(cannot("get an asynchronous event", err))
+			session.Stop(cannot("get an asynchronous event", err))
 		}
 		if left <= 0 {
 			return e, false
@@ -101,7 +102,7 @@ func srqLimitDisarmed(j *check) {
 		if known := j.driver.Of("srq_limit_event"); len(known) > 0 {
 			err = fmt.Errorf("%w; known of %s: %s", err, known[0].Driver, known[0].What)
 		}
-		stop(err)
+		session.Stop(err)
 	}
 	told, err := attempt(j, l.srq.Query) // Not every device has the query.
 	if err != nil {

@@ -16,11 +16,13 @@ type notified struct {
 }
 
 func (j *check) notified() notified {
-	ch := must(j.CompChannel())
+	ch := session.Must(j.CompChannel())
 	return notified{j.cq(ch, 0), ch}
 }
 
-func (n notified) arm(solicitedOnly bool) { stop(cannot("arm a CQ", n.cq.ReqNotify(solicitedOnly))) }
+func (n notified) arm(solicitedOnly bool) {
+	session.Stop(cannot("arm a CQ", n.cq.ReqNotify(solicitedOnly)))
+}
 
 func (j *check) observeEvent(came, should bool, what string) {
 	j.observe(came == should, "%s: %s", what, eventText(came, should))
@@ -66,7 +68,7 @@ func notifyAny(j *check) {
 		j.remark("checked by unsuccessful completions alone, for there is no loopback: %v", j.sources.noRoute)
 	}
 	if j.onEachFlush(false); !j.checked {
-		stop(j.noCompletions())
+		session.Stop(j.noCompletions())
 	}
 }
 
@@ -82,7 +84,7 @@ func notifyOneShot(j *check) {
 	n, c := j.begin()
 	n.arm(false)
 	if !j.completes(c, true, n, true) {
-		stop(fmt.Errorf("first completion: no event within %v", eventTimeout))
+		session.Stop(fmt.Errorf("first completion: no event within %v", eventTimeout))
 	}
 	j.remark("first completion: an event came")
 	j.quiet(c, n, "second completion, not armed again", "third completion, not armed again")
@@ -119,7 +121,7 @@ func notifySolicitedDeliversErrors(j *check) {
 	j.describe("CQs armed with solicited_only 1; an unsuccessful completion on each, of flushed work requests",
 		"an event comes for each: what is unsuccessful counts as solicited")
 	if j.onEachFlush(true); !j.checked {
-		stop(j.noFlushes())
+		session.Stop(j.noFlushes())
 	}
 }
 
@@ -128,7 +130,7 @@ func notifyIdentifiesCQ(j *check) {
 	contexts := [2]uint64{0x5eed0001, 0x5eed0002}
 	j.describe(fmt.Sprintf("two CQs on one channel with the cq_context %#x and %#x, both armed; a completion on the second, then on the first",
 		contexts[0], contexts[1]), "each event names its CQ and that CQ's cq_context")
-	ch := must(j.CompChannel())
+	ch := session.Must(j.CompChannel())
 	var cqs [2]notified
 	var completers [2]completer
 	for i, context := range contexts {
@@ -140,18 +142,18 @@ func notifyIdentifiesCQ(j *check) {
 	cqs[1].arm(false)
 	for _, i := range []int{1, 0} {
 		completers[i].complete(true)
-		must(j.await(cqs[i].cq, 1))
+		session.Must(j.await(cqs[i].cq, 1))
 		j.presume("taking the event of CQ "+fmt.Sprint(i+1), true)
 		var e verbs.CQEvent
 		came := false
-		err := catch(func() { e, came = j.event(ch, eventTimeout) })
+		err := session.Catch(func() { e, came = j.event(ch, eventTimeout) })
 		if errors.Is(err, verbs.ErrUnknownCQ) {
 			j.observe(false, "completion on CQ %d: the event names no CQ of this device", i+1)
 			return
 		}
-		stop(err)
+		session.Stop(err)
 		if !came {
-			stop(fmt.Errorf("completion on CQ %d: no event within %v", i+1, eventTimeout))
+			session.Stop(fmt.Errorf("completion on CQ %d: no event within %v", i+1, eventTimeout))
 		}
 		named := 1 + slices.IndexFunc(cqs[:], func(n notified) bool { return n.cq == e.CQ })
 		j.observe(named == i+1 && e.Context == contexts[i], "completion on CQ %d: the event names CQ %d with %#x", i+1, named, e.Context)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"rdma_exporter/internal/probe/errata"
+	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/verbs"
 )
 
@@ -42,7 +43,7 @@ const qpTextMeans = "send WR×SGE/receive WR×SGE/inline bytes"
 // compared with those requested, or with those of a query. A QP that cannot be created is
 // left out, unless none can.
 func (j *check) compareQPs(query bool) {
-	pd := must(j.PD())
+	pd := session.Must(j.PD())
 	cq := j.cq(nil, 0)
 	var c compared
 	for _, t := range []verbs.QPType{verbs.RC, verbs.UC, verbs.UD} {
@@ -60,7 +61,7 @@ func (j *check) compareQPs(query bool) {
 				continue
 			}
 			j.compareQP(&c, asked, q, query)
-			stop(q.Close())
+			session.Stop(q.Close())
 		}
 	}
 	c.conclude(j, "asked→written back")
@@ -73,7 +74,7 @@ func (j *check) compareQP(c *compared, asked verbs.QPCap, q verbs.QP, query bool
 		return
 	}
 	told, err := attempt(j, q.Query) // Not every device has the query.
-	stop(cannot("query a QP", err))
+	session.Stop(cannot("query a QP", err))
 	c.add(breaches(true, qpFigures(asked, g, told.Cap)...), "%s %s→%s, query %s", q.Type(), qpText(asked), qpText(g), qpText(told.Cap))
 }
 
@@ -92,14 +93,14 @@ func qpReportsActual(j *check) {
 // has them without one.
 func qpSRQTypeRestricted(j *check) {
 	j.describe("ibv_create_qp of the types other than RC and UD that the device has (UC, raw packet), with an SRQ", "each fails")
-	pd, srq, cq := must(j.PD()), j.srq(), j.cq(nil, 0)
+	pd, srq, cq := session.Must(j.PD()), j.srq(), j.cq(nil, 0)
 	create := func(t verbs.QPType, with verbs.SRQ) func() error {
 		return func() error {
 			_, err := j.QP(pd, verbs.QPInitAttr{Type: t, SendCQ: cq, RecvCQ: cq, SRQ: with, Cap: smallQP()})
 			return err
 		}
 	}
-	stop(cannot(fmt.Sprintf("create a %s QP with an SRQ", j.sources.qpType), j.refused(create(j.sources.qpType, srq))))
+	session.Stop(cannot(fmt.Sprintf("create a %s QP with an SRQ", j.sources.qpType), j.refused(create(j.sources.qpType, srq))))
 	for _, t := range []verbs.QPType{verbs.UC, verbs.RawPacket} {
 		if err := j.refused(create(t, nil)); err != nil {
 			j.remark("no %s QP even without an SRQ: %s", t, short(err))
@@ -112,7 +113,7 @@ func qpSRQTypeRestricted(j *check) {
 		j.observeRefused(fmt.Sprintf("%s QP with an SRQ", t), create(t, srq), control)
 	}
 	if !j.checked {
-		stop(notSupported("the device has no QPs but those that may have an SRQ"))
+		session.Stop(notSupported("the device has no QPs but those that may have an SRQ"))
 	}
 }
 
@@ -120,7 +121,7 @@ func qpSRQTypeRestricted(j *check) {
 // is no receive queue, and its sizes must not matter.
 func qpRecvCapsIgnored(j *check) {
 	l := j.Attr.Limits
-	pd, srq, cq := must(j.PD()), j.srq(), j.cq(nil, 0)
+	pd, srq, cq := session.Must(j.PD()), j.srq(), j.cq(nil, 0)
 	typ := j.sources.qpType
 	j.describe(fmt.Sprintf("ibv_create_qp (%s) with an SRQ and with max_recv_wr and max_recv_sge 0, with max_recv_wr %d (max_qp_wr is %d), and with max_recv_sge %d (max_sge is %d)",
 		typ, l.MaxQPWR+1, l.MaxQPWR, l.MaxSGE+1, l.MaxSGE), "the QPs are created all the same")
@@ -169,7 +170,7 @@ func qpSignalAll(j *check) {
 			}
 		}
 		// All messages must have arrived before a completion can be missing.
-		must(j.await(rcvd, len(sends)))
+		session.Must(j.await(rcvd, len(sends)))
 		j.observeSends(sent, all, want)
 	}
 }
@@ -184,17 +185,17 @@ func (j *check) observeSends(sent verbs.CQ, all bool, want []uint64) {
 		j.observe(false, "sq_sig_all 1: %d of 3 completions", len(wcs))
 		return
 	}
-	stop(err)
+	session.Stop(err)
 	// With 0, the signalled send was the last. Any completion before it is one too many.
 	for last := want[len(want)-1]; wcs[len(wcs)-1].ID != last && len(wcs) < smallCQ; {
-		wcs = append(wcs, must(j.await(sent, 1))...)
+		wcs = append(wcs, session.Must(j.await(sent, 1))...)
 	}
 	more, err := sent.Poll(smallCQ)
-	stop(cannot("poll a CQ", err))
+	session.Stop(cannot("poll a CQ", err))
 	var got []uint64
 	for _, wc := range append(wcs, more...) {
 		if wc.Status != verbs.WCSuccess {
-			stop(fmt.Errorf("send %d completed with %s", wc.ID, wc.Status))
+			session.Stop(fmt.Errorf("send %d completed with %s", wc.ID, wc.Status))
 		}
 		got = append(got, wc.ID)
 	}

@@ -15,13 +15,13 @@ import (
 // leaves a CQ that crashes the process.
 func (j *check) resize(q verbs.CQ, entries int) {
 	if fact, ok := j.driver.Explains(j.contract.Name, errata.ModeEnd, 0); ok {
-		stop(notSupported("known of the driver, and so not tried: %s", fact.What))
+		session.Stop(notSupported("known of the driver, and so not tried: %s", fact.What))
 	}
 	err := j.refused(func() error { return q.Resize(entries) })
 	if verbs.IsNotSupported(err) {
-		stop(notSupported("the device does not resize CQs: %v", err))
+		session.Stop(notSupported("the device does not resize CQs: %v", err))
 	}
-	stop(cannot(fmt.Sprintf("resize a CQ to %d", entries), err))
+	session.Stop(cannot(fmt.Sprintf("resize a CQ to %d", entries), err))
 }
 
 func cqResizeAtLeastRequested(j *check) {
@@ -31,9 +31,9 @@ func cqResizeAtLeastRequested(j *check) {
 	q := j.cq(nil, 0)
 	var c compared
 	for _, n := range list {
-		if err := catch(func() { j.resize(q, n) }); err != nil {
+		if err := session.Catch(func() { j.resize(q, n) }); err != nil {
 			if len(c.texts) == 0 || session.ObstacleOf(err) != nil {
-				stop(err) // some resize without being asked, for they round alike
+				session.Stop(err) // some resize without being asked, for they round alike
 			}
 			j.remark("%v", err)
 			continue
@@ -43,7 +43,7 @@ func cqResizeAtLeastRequested(j *check) {
 	if c.conclude(j, "asked→given"); j.violated {
 		return
 	}
-	if err := catch(func() { j.isolated(j.observeFilled) }); err != nil {
+	if err := session.Catch(func() { j.isolated(j.observeFilled) }); err != nil {
 		j.remark("not filled: %v", err)
 	}
 }
@@ -61,13 +61,13 @@ func (j *check) observeFilled() {
 	q := j.cq(nil, 0)
 	n := max(leastFilled, 2*q.Entries())
 	if most := j.Attr.Limits.MaxCQE; n > mostFilled || most > 0 && n > most || n > j.Attr.Limits.MaxQPWR {
-		stop(notSupported("that takes %d entries, and a QP of as many work requests", n))
+		session.Stop(notSupported("that takes %d entries, and a QP of as many work requests", n))
 	}
 	j.resize(q, n)
 	got := j.keeps(q, n)
 	if got < n {
-		if kept := j.keeps(must(j.CQ(verbs.CQInitAttr{Entries: n, Vector: j.Vectors[0]})), n); kept < n {
-			stop(fmt.Errorf("%d of %d completions are polled, even if the CQ is created with as many entries", kept, n))
+		if kept := j.keeps(session.Must(j.CQ(verbs.CQInitAttr{Entries: n, Vector: j.Vectors[0]})), n); kept < n {
+			session.Stop(fmt.Errorf("%d of %d completions are polled, even if the CQ is created with as many entries", kept, n))
 		}
 	}
 	j.observe(got == n, "to %d, and filled: %d completions are polled", n, got)
@@ -76,7 +76,7 @@ func (j *check) observeFilled() {
 // keeps leaves n completions in a CQ before it polls them, and returns how many there are.
 func (j *check) keeps(q verbs.CQ, n int) int {
 	if len(j.sources.flushes) == 0 {
-		stop(j.noFlushes())
+		session.Stop(j.noFlushes())
 	}
 	j.Tolerating(func() { j.flusher(q, j.sources.flushes[0], n).flush(n) })
 	time.Sleep(silenceWindow) // All completions come before the first is polled.
@@ -111,7 +111,7 @@ func cqResizeTooSmallRefused(j *check) {
 			j.fillCQ(q, ago)
 			refusal := j.refused(func() error { return q.Resize(1) })
 			if isCircumstance(refusal) {
-				stop(cannot("resize a CQ to 1", refusal))
+				session.Stop(cannot("resize a CQ to 1", refusal))
 			}
 			switch n := q.Entries(); {
 			case refusal != nil:
@@ -153,11 +153,11 @@ func cqResizeKeepsCompletions(j *check) {
 			}
 			wcs, err := j.await(q, len(want))
 			if !errors.Is(err, errNoCompletion) {
-				stop(err)
+				session.Stop(err)
 			}
 			time.Sleep(silenceWindow)
 			more, err := q.Poll(len(want))
-			stop(cannot("poll a CQ", err))
+			session.Stop(cannot("poll a CQ", err))
 			for _, wc := range slices.Concat(wcs, more) {
 				ids = append(ids, wc.ID)
 			}
@@ -170,7 +170,7 @@ func cqResizeKeepsCompletions(j *check) {
 		return
 	}
 	if same := polled(false); !slices.Equal(same, want) {
-		stop(fmt.Errorf("a CQ that kept its size had the completions of %v, too, instead of %v", same, want))
+		session.Stop(fmt.Errorf("a CQ that kept its size had the completions of %v, too, instead of %v", same, want))
 	}
 	j.observe(false, "polled were the completions of %v, instead of %v; without resizing they are right", ids, want)
 }

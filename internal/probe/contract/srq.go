@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"rdma_exporter/internal/probe/errata"
+	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/verbs"
 )
 
@@ -37,7 +38,7 @@ func srqText(a verbs.SRQAttr) string { return fmt.Sprintf("%d×%d", a.MaxWR, a.M
 // none can.
 func (j *check) compareSRQs(query bool) {
 	j.needSRQs()
-	pd := must(j.PD())
+	pd := session.Must(j.PD())
 	var c compared
 	for _, asked := range srqSizes(j.Attr.Limits) {
 		q, err := j.SRQ(pd, asked)
@@ -51,10 +52,10 @@ func (j *check) compareSRQs(query bool) {
 			c.add(breaches(false, srqFigures(asked, given, given)...), "%s→%s", srqText(asked), srqText(given))
 		} else {
 			told, err := attempt(j, q.Query) // Not every device has the query.
-			stop(cannot("query an SRQ", err))
+			session.Stop(cannot("query an SRQ", err))
 			c.add(breaches(true, srqFigures(asked, given, told)...), "%s→%s, query %s", srqText(asked), srqText(given), srqText(told))
 		}
-		stop(q.Close())
+		session.Stop(q.Close())
 	}
 	c.conclude(j, "asked→written back")
 }
@@ -76,9 +77,9 @@ func srqLimitIgnored(j *check) {
 	limits := []uint32{1, wr / 2, wr, 4 * wr, math.MaxUint32}
 	j.describe(fmt.Sprintf("ibv_create_srq with max_wr %d and srq_limit 0, and then %v", wr, limits),
 		"the SRQs are created all the same, and ibv_query_srq tells the same of each")
-	pd := must(j.PD())
+	pd := session.Must(j.PD())
 	plain, err := j.SRQ(pd, verbs.SRQAttr{MaxWR: wr, MaxSGE: 1})
-	stop(cannot("create an SRQ", err))
+	session.Stop(cannot("create an SRQ", err))
 	want, noQuery := attempt(j, plain.Query)
 	if noQuery != nil {
 		j.remark("checked by creation alone: %v", noQuery)
@@ -103,7 +104,7 @@ func srqLimitIgnored(j *check) {
 			continue
 		}
 		got, err := q.Query()
-		stop(cannot("query an SRQ", err))
+		session.Stop(cannot("query an SRQ", err))
 		if got.Limit == want.Limit {
 			j.observe(true, "with %d: created", limit)
 		} else {
@@ -121,7 +122,7 @@ func srqDestroyBusy(j *check) {
 	query := func() error { _, err := srq.Query(); return err }
 	post := func() error { return srq.PostRecv(verbs.RecvWR{ID: 1, SGEs: data}) }
 	noQuery, noPost := j.refused(query), j.refused(post)
-	plain := func() error { return catch(func() { stop(j.srq().Close()) }) }
+	plain := func() error { return session.Catch(func() { session.Stop(j.srq().Close()) }) }
 	if j.observeRefused("ibv_destroy_srq", srq.Close, plain); j.violated {
 		return
 	}
