@@ -7,8 +7,10 @@ import "C"
 
 import (
 	"fmt"
-	"syscall"
 	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"rdma_exporter/verbs"
 )
@@ -18,13 +20,17 @@ func (d *device) AsyncEvent(timeout time.Duration) (verbs.AsyncEvent, error) {
 	if err := d.use(); err != nil {
 		return verbs.AsyncEvent{}, err
 	}
+	// ibv_get_async_event must never wait.
+	if err := unix.SetNonblock(int(d.ctx.async_fd), true); err != nil {
+		return verbs.AsyncEvent{}, fmt.Errorf("make asynchronous events of %s non-blocking: %w", d.name, err)
+	}
 	for deadline := time.Now().Add(timeout); ; {
 		left := time.Until(deadline)
-		var ready C.int
-		if errno := C.shim_wait_async(d.ctx, milliseconds(left), &ready); errno != 0 {
-			return verbs.AsyncEvent{}, fmt.Errorf("wait for an asynchronous event of %s: %w", d.name, syscall.Errno(errno))
+		ready, err := readable(d.ctx.async_fd, left)
+		if err != nil {
+			return verbs.AsyncEvent{}, fmt.Errorf("wait for an asynchronous event of %s: %w", d.name, err)
 		}
-		if ready != 0 {
+		if ready {
 			return d.takeAsync()
 		}
 		if left <= 0 {
@@ -46,9 +52,9 @@ func (d *device) takeAsync() (verbs.AsyncEvent, error) {
 	e := verbs.AsyncEvent{Type: verbs.AsyncEventType(c.event_type)}
 	switch {
 	case e.Type.OfPort():
-		e.Port = int(C.shim_event_port(&c))
+		e.Port = int(*(*C.int)(unsafe.Pointer(&c.element)))
 	case e.Type.OfSRQ():
-		if s := d.srqs[C.shim_event_srq(&c)]; s != nil {
+		if s := d.srqs[*(**C.struct_ibv_srq)(unsafe.Pointer(&c.element))]; s != nil {
 			e.SRQ = s
 		}
 	}

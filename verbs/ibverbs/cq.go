@@ -6,10 +6,13 @@ package ibverbs
 import "C"
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"rdma_exporter/verbs"
 )
@@ -24,7 +27,15 @@ type channel struct {
 func (d *device) CreateCompChannel() (verbs.CompChannel, error) {
 	c := &channel{object: object{kind: "completion channel", dev: d}}
 	return create[verbs.CompChannel](&d.object, verbs.CreateCompChannel, c, func(ns *C.int64_t) C.int {
-		return C.shim_create_comp_channel(d.ctx, &c.ptr, ns)
+		if errno := C.shim_create_comp_channel(d.ctx, &c.ptr, ns); errno != 0 {
+			return errno
+		}
+		// ibv_get_cq_event must never wait.
+		var refused syscall.Errno
+		if errors.As(unix.SetNonblock(int(c.ptr.fd), true), &refused) {
+			C.ibv_destroy_comp_channel(c.ptr)
+		}
+		return C.int(refused)
 	})
 }
 
@@ -43,26 +54,30 @@ func (c *channel) GetEvent(timeout time.Duration) (verbs.CQEvent, error) {
 		if left <= 0 {
 			return verbs.CQEvent{}, fmt.Errorf("completion channel of %s: no event within %s: %w", c.dev.name, timeout, verbs.ErrTimeout)
 		}
-		var ready C.int
-		if errno := C.shim_wait_channel(c.ptr, milliseconds(left), &ready); errno != 0 {
-			return verbs.CQEvent{}, fmt.Errorf("wait for an event of %s: %w", c.dev.name, syscall.Errno(errno))
+		if _, err := readable(c.ptr.fd, left); err != nil {
+			return verbs.CQEvent{}, fmt.Errorf("wait for an event of %s: %w", c.dev.name, err)
 		}
 	}
 }
 
-// milliseconds converts a time to wait for poll(2). It is rounded up, so that the last
-// millisecond is not spent spinning.
-func milliseconds(wait time.Duration) C.int {
-	return C.int(min((max(wait, 0)+time.Millisecond-1)/time.Millisecond, math.MaxInt32))
+// readable waits until a descriptor is readable. It returns false at the end of the wait or at a signal.
+func readable(fd C.int, wait time.Duration) (bool, error) {
+	// Rounded up, so that the last millisecond is not spent spinning.
+	ms := min((max(wait, 0)+time.Millisecond-1)/time.Millisecond, math.MaxInt32)
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(ms))
+	if errors.Is(err, unix.EINTR) {
+		return false, nil
+	}
+	return n > 0, err
 }
 
 // take returns an event if there is one.
 func (c *channel) take() (e verbs.CQEvent, ok bool, err error) {
-	var ready C.int
-	if errno := C.shim_wait_channel(c.ptr, 0, &ready); errno != 0 {
-		return e, false, fmt.Errorf("look for an event of %s: %w", c.dev.name, syscall.Errno(errno))
+	ready, err := readable(c.ptr.fd, 0)
+	if err != nil {
+		return e, false, fmt.Errorf("look for an event of %s: %w", c.dev.name, err)
 	}
-	if ready == 0 {
+	if !ready {
 		return e, false, nil
 	}
 	var ptr *C.struct_ibv_cq

@@ -179,11 +179,11 @@ func (d *device) PKey(port, index int) (verbs.PKey, error) {
 	if port < 0 || port > 255 || index < 0 || index > math.MaxUint16 {
 		return 0, d.invalid(verbs.QueryPKey, "there is no partition key %d of a port %d", index, port)
 	}
-	var key C.uint16_t
+	var key C.__be16
 	err := d.trace(verbs.QueryPKey, func(ns *C.int64_t) C.int {
 		return C.shim_query_pkey(d.ctx, C.uint8_t(port), C.int(index), &key, ns)
 	})
-	return verbs.PKey(key), err
+	return verbs.PKey(binary.BigEndian.Uint16((*[2]byte)(unsafe.Pointer(&key))[:])), err
 }
 
 // mtuBytes converts an enum ibv_mtu (1 is 256 bytes, 5 is 4096) to bytes.

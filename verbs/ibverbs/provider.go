@@ -10,8 +10,13 @@ package ibverbs
 import "C"
 
 import (
+	"errors"
+	"os"
 	"syscall"
 	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"rdma_exporter/verbs"
 )
@@ -57,9 +62,9 @@ func (p *provider) Open(name string) (verbs.Device, error) {
 	defer C.ibv_free_device_list(list)
 	var ctx *C.struct_ibv_context
 	err = trace(p.tracer, name, verbs.OpenDevice, func(ns *C.int64_t) C.int {
-		for i := range n {
-			if dev := C.shim_device_at(list, i); C.GoString(C.ibv_get_device_name(dev)) == name {
-				return C.shim_open_device(dev, &ctx, ns)
+		for _, dev := range unsafe.Slice(list, n) {
+			if C.GoString(C.ibv_get_device_name(dev)) == name {
+				return refusal(dev, C.shim_open_device(dev, &ctx, ns))
 			}
 		}
 		return C.int(syscall.ENODEV) // what is not listed cannot be opened
@@ -68,4 +73,21 @@ func (p *provider) Open(name string) (verbs.Device, error) {
 		return nil, err
 	}
 	return newDevice(name, ctx, p.tracer), nil
+}
+
+// refusal returns the errno of ibv_open_device. A node that may not be opened makes libibverbs look
+// for the same device in /dev/char. Where that is missing, as in most containers, the refusal becomes
+// ENOENT; the node itself tells it from a node that is not there.
+func refusal(dev *C.struct_ibv_device, errno C.int) C.int {
+	if syscall.Errno(errno) != syscall.ENOENT {
+		return errno
+	}
+	var refused syscall.Errno
+	fd, err := unix.Open("/dev/infiniband/"+C.GoString(&dev.dev_name[0]), unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err == nil {
+		_ = unix.Close(fd) // nothing was written
+	} else if errors.As(err, &refused) && refused.Is(os.ErrPermission) {
+		return C.int(refused)
+	}
+	return errno
 }

@@ -1,25 +1,20 @@
 /*
  * Every verb is called through this header. Each helper returns 0 or a
- * positive errno and writes its results through out-pointers, so that errno is
- * read in the thread and at the moment in which it was set. Each measures the
- * call alone, by CLOCK_MONOTONIC, and writes nanoseconds to ns: how long it took,
- * and when it began.
+ * positive errno and writes its results through out-pointers, behind which the
+ * caller has zeros, so that errno is read in the thread and at the moment in
+ * which it was set. Each measures the call alone, by CLOCK_MONOTONIC, and writes
+ * nanoseconds to ns: how long it took, and when it began.
  */
 #ifndef RDMA_EXPORTER_SHIM_H
 #define RDMA_EXPORTER_SHIM_H
 
-#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <infiniband/verbs.h>
-#include <poll.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 static inline int64_t shim_now(void)
 {
@@ -77,63 +72,44 @@ static inline int shim_null_errno(const void *p)
 		return shim_errno(shim_ret);      \
 	} while (0)
 
+/* Each of these verbs takes an object and ends it. */
+#define SHIM_ENDS(verb, type)                                     \
+	static inline int shim_##verb(type *object, int64_t *ns)  \
+	{                                                         \
+		SHIM_INT(ibv_##verb(object));                     \
+	}
+
+SHIM_ENDS(close_device, struct ibv_context)
+SHIM_ENDS(dealloc_pd, struct ibv_pd)
+SHIM_ENDS(dereg_mr, struct ibv_mr)
+SHIM_ENDS(destroy_ah, struct ibv_ah)
+SHIM_ENDS(destroy_comp_channel, struct ibv_comp_channel)
+SHIM_ENDS(destroy_cq, struct ibv_cq)
+SHIM_ENDS(destroy_srq, struct ibv_srq)
+SHIM_ENDS(destroy_qp, struct ibv_qp)
+
 static inline int shim_get_device_list(struct ibv_device ***list, int *n, int64_t *ns)
 {
 	SHIM_PTR(list, ibv_get_device_list(n));
 }
 
-static inline struct ibv_device *shim_device_at(struct ibv_device **list, int i)
-{
-	return list[i];
-}
-
-/*
- * A node that may not be opened makes libibverbs look for the same device in
- * /dev/char. Where that is missing, as in most containers, the refusal becomes
- * ENOENT; the node itself tells it from a node that is not there.
- */
-static inline int shim_refusal(const struct ibv_device *dev, int err)
-{
-	char path[sizeof("/dev/infiniband/") + IBV_SYSFS_NAME_MAX];
-	int fd;
-
-	if (err != ENOENT)
-		return err;
-	snprintf(path, sizeof(path), "/dev/infiniband/%s", dev->dev_name);
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd >= 0) {
-		close(fd);
-		return err;
-	}
-	return errno == EACCES || errno == EPERM ? errno : err;
-}
-
 static inline int shim_open_device(struct ibv_device *dev, struct ibv_context **ctx, int64_t *ns)
 {
-	SHIM_TIMED(*ctx = ibv_open_device(dev));
-	return *ctx ? 0 : shim_refusal(dev, shim_null_errno(*ctx));
-}
-
-static inline int shim_close_device(struct ibv_context *ctx, int64_t *ns)
-{
-	SHIM_INT(ibv_close_device(ctx));
+	SHIM_PTR(ctx, ibv_open_device(dev));
 }
 
 static inline int shim_query_device(struct ibv_context *ctx, struct ibv_device_attr *attr, int64_t *ns)
 {
-	memset(attr, 0, sizeof(*attr));
 	SHIM_INT(ibv_query_device(ctx, attr));
 }
 
 static inline int shim_query_device_ex(struct ibv_context *ctx, struct ibv_device_attr_ex *attr, int64_t *ns)
 {
-	memset(attr, 0, sizeof(*attr));
 	SHIM_INT(ibv_query_device_ex(ctx, NULL, attr));
 }
 
 static inline int shim_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr, int64_t *ns)
 {
-	memset(attr, 0, sizeof(*attr));
 	SHIM_INT(ibv_query_port(ctx, port, attr));
 }
 
@@ -142,23 +118,14 @@ static inline int shim_query_gid_table(struct ibv_context *ctx, struct ibv_gid_e
 {
 	ssize_t ret;
 
-	*n = 0;
 	SHIM_TIMED(ret = ibv_query_gid_table(ctx, entries, max, 0));
-	if (ret < 0)
-		return shim_errno((int)ret);
-	*n = (size_t)ret;
-	return 0;
+	*n = ret < 0 ? 0 : (size_t)ret;
+	return ret < 0 ? shim_errno((int)ret) : 0;
 }
 
-/* The key in host byte order. */
-static inline int shim_query_pkey(struct ibv_context *ctx, uint8_t port, int index, uint16_t *pkey, int64_t *ns)
+static inline int shim_query_pkey(struct ibv_context *ctx, uint8_t port, int index, __be16 *pkey, int64_t *ns)
 {
-	__be16 key = 0;
-	int ret;
-
-	SHIM_TIMED(ret = ibv_query_pkey(ctx, port, index, &key));
-	*pkey = ntohs(key);
-	return shim_errno(ret);
+	SHIM_INT(ibv_query_pkey(ctx, port, index, pkey));
 }
 
 static inline int shim_alloc_pd(struct ibv_context *ctx, struct ibv_pd **pd, int64_t *ns)
@@ -166,19 +133,9 @@ static inline int shim_alloc_pd(struct ibv_context *ctx, struct ibv_pd **pd, int
 	SHIM_PTR(pd, ibv_alloc_pd(ctx));
 }
 
-static inline int shim_dealloc_pd(struct ibv_pd *pd, int64_t *ns)
-{
-	SHIM_INT(ibv_dealloc_pd(pd));
-}
-
 static inline int shim_reg_mr(struct ibv_pd *pd, void *addr, size_t len, int access, struct ibv_mr **mr, int64_t *ns)
 {
 	SHIM_PTR(mr, ibv_reg_mr(pd, addr, len, access));
-}
-
-static inline int shim_dereg_mr(struct ibv_mr *mr, int64_t *ns)
-{
-	SHIM_INT(ibv_dereg_mr(mr));
 }
 
 static inline int shim_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr, struct ibv_ah **ah, int64_t *ns)
@@ -186,67 +143,13 @@ static inline int shim_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr, st
 	SHIM_PTR(ah, ibv_create_ah(pd, attr));
 }
 
-static inline int shim_destroy_ah(struct ibv_ah *ah, int64_t *ns)
-{
-	SHIM_INT(ibv_destroy_ah(ah));
-}
-
-/* The descriptor is made non-blocking: ibv_get_cq_event must never wait. */
 static inline int shim_create_comp_channel(struct ibv_context *ctx, struct ibv_comp_channel **ch, int64_t *ns)
 {
-	int flags;
-
-	SHIM_TIMED(*ch = ibv_create_comp_channel(ctx));
-	if (!*ch)
-		return shim_null_errno(*ch);
-	flags = fcntl((*ch)->fd, F_GETFL);
-	if (flags < 0 || fcntl((*ch)->fd, F_SETFL, flags | O_NONBLOCK) < 0) {
-		int err = errno;
-
-		ibv_destroy_comp_channel(*ch);
-		*ch = NULL;
-		return err;
-	}
-	return 0;
-}
-
-static inline int shim_destroy_comp_channel(struct ibv_comp_channel *ch, int64_t *ns)
-{
-	SHIM_INT(ibv_destroy_comp_channel(ch));
-}
-
-/* Waits until a descriptor is readable: *ready 1, or 0 at the end of ms milliseconds or at a signal. */
-static inline int shim_wait_readable(int fd, int ms, int *ready)
-{
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-	int ret = poll(&p, 1, ms);
-
-	*ready = 0;
-	if (ret < 0)
-		return errno == EINTR ? 0 : errno;
-	*ready = ret > 0;
-	return 0;
-}
-
-static inline int shim_wait_channel(struct ibv_comp_channel *ch, int ms, int *ready)
-{
-	return shim_wait_readable(ch->fd, ms, ready);
-}
-
-/* The descriptor is made non-blocking first: ibv_get_async_event must never wait. */
-static inline int shim_wait_async(struct ibv_context *ctx, int ms, int *ready)
-{
-	int flags = fcntl(ctx->async_fd, F_GETFL);
-
-	*ready = 0;
-	if (flags < 0 || fcntl(ctx->async_fd, F_SETFL, flags | O_NONBLOCK) < 0)
-		return errno;
-	return shim_wait_readable(ctx->async_fd, ms, ready);
+	SHIM_PTR(ch, ibv_create_comp_channel(ctx));
 }
 
 static inline int shim_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event, int64_t *ns)
 {
-	memset(event, 0, sizeof(*event));
 	SHIM_INT(ibv_get_async_event(ctx, event));
 }
 
@@ -255,22 +158,11 @@ static inline void shim_ack_async_event(struct ibv_async_event *event, int64_t *
 	SHIM_TIMED(ibv_ack_async_event(event));
 }
 
-static inline int shim_event_port(const struct ibv_async_event *event)
-{
-	return event->element.port_num;
-}
-
-static inline struct ibv_srq *shim_event_srq(const struct ibv_async_event *event)
-{
-	return event->element.srq;
-}
-
 static inline int shim_get_cq_event(struct ibv_comp_channel *ch, struct ibv_cq **cq, uintptr_t *context, int64_t *ns)
 {
 	void *ctx = NULL;
 	int ret;
 
-	*cq = NULL;
 	SHIM_TIMED(ret = ibv_get_cq_event(ch, cq, &ctx));
 	*context = (uintptr_t)ctx;
 	return shim_errno(ret);
@@ -309,11 +201,6 @@ static inline int shim_resize_cq(struct ibv_cq *cq, int cqe, int64_t *ns)
 	SHIM_INT(ibv_resize_cq(cq, cqe));
 }
 
-static inline int shim_destroy_cq(struct ibv_cq *cq, int64_t *ns)
-{
-	SHIM_INT(ibv_destroy_cq(cq));
-}
-
 static inline int shim_req_notify_cq(struct ibv_cq *cq, int solicited_only, int64_t *ns)
 {
 	SHIM_INT(ibv_req_notify_cq(cq, solicited_only));
@@ -323,19 +210,14 @@ static inline int shim_poll_cq(struct ibv_cq *cq, int max, struct ibv_wc *wc, in
 {
 	int ret;
 
-	*n = 0;
 	SHIM_TIMED(ret = ibv_poll_cq(cq, max, wc));
-	if (ret < 0)
-		return shim_errno(ret);
-	*n = ret;
-	return 0;
+	*n = ret < 0 ? 0 : ret;
+	return ret < 0 ? shim_errno(ret) : 0;
 }
 
 /* Of what failed only the number of the queue pair means something. */
 static inline void shim_read_wc(struct ibv_cq_ex *cq, uint64_t fields, struct ibv_wc *wc, uint64_t *timestamp)
 {
-	memset(wc, 0, sizeof(*wc));
-	*timestamp = 0;
 	wc->wr_id = cq->wr_id;
 	wc->status = cq->status;
 	if (fields & IBV_WC_EX_WITH_QP_NUM)
@@ -382,8 +264,6 @@ static inline int shim_poll_cq_ex(struct ibv_cq *cq, uint64_t fields, int max, s
 	struct ibv_cq_ex *ex = (struct ibv_cq_ex *)cq; /* as ibv_cq_ex_to_cq has it */
 	int ret;
 
-	*n = 0;
-	*ns = 0;
 	if (!shim_reads(ex, fields))
 		return ENOSYS;
 	SHIM_TIMED(ret = shim_poll_batch(ex, fields, max, wc, timestamps, n));
@@ -401,7 +281,6 @@ static inline int shim_create_srq(struct ibv_pd *pd, struct ibv_srq_attr *attr, 
 
 static inline int shim_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int64_t *ns)
 {
-	memset(attr, 0, sizeof(*attr));
 	SHIM_INT(ibv_query_srq(srq, attr));
 }
 
@@ -410,11 +289,6 @@ static inline int shim_set_srq_limit(struct ibv_srq *srq, uint32_t limit, int64_
 	struct ibv_srq_attr attr = { .srq_limit = limit };
 
 	SHIM_INT(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT));
-}
-
-static inline int shim_destroy_srq(struct ibv_srq *srq, int64_t *ns)
-{
-	SHIM_INT(ibv_destroy_srq(srq));
 }
 
 /* The sizes of the QP are written to init. */
@@ -483,19 +357,12 @@ static inline int shim_create_srd(shim_efa_create_qp create, struct ibv_pd *pd, 
 
 static inline int shim_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init, int64_t *ns)
 {
-	memset(attr, 0, sizeof(*attr));
-	memset(init, 0, sizeof(*init));
 	SHIM_INT(ibv_query_qp(qp, attr, IBV_QP_STATE | IBV_QP_CAP, init));
 }
 
 static inline int shim_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, int64_t *ns)
 {
 	SHIM_INT(ibv_modify_qp(qp, attr, mask));
-}
-
-static inline int shim_destroy_qp(struct ibv_qp *qp, int64_t *ns)
-{
-	SHIM_INT(ibv_destroy_qp(qp));
 }
 
 struct shim_send {

@@ -8,6 +8,7 @@
 #define RDMA_EXPORTER_SHIM_MEASURE_H
 
 #include <limits.h>
+#include <poll.h>
 
 #include "shim.h"
 
