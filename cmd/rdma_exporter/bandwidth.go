@@ -68,7 +68,11 @@ func measureBandwidth(ctx context.Context, s settings, o session.Options) error 
 	defer done()
 	m := bandwidth.Options{Options: o, Nodes: hardware.NUMANodes(ctx, s.Hardware.Sysfs)}
 	if s.When == whenIdle {
-		m.Count = func(ctx context.Context) (int64, error) { return inventory.Count(ctx, u.Tables, o.Device, "qp") }
+		index, err := inventory.Index(ctx, u.Tables, o.Device)
+		if err != nil {
+			return err
+		}
+		m.Count = func(ctx context.Context) (int64, error) { return inventory.CountAt(ctx, u.Tables, index, "qp") }
 		m.InUse = func(ctx context.Context) *state.Reduced { return reducedFor(ctx, s, o.Device) }
 	}
 	s.Hardware.Without = hardware.Parts{Counters: true, GIDs: true, InterruptCounts: true}

@@ -247,7 +247,9 @@ func (m *measuring) once(c state.BandwidthCell) (state.BandwidthCell, error) {
 	r := m.run
 	r.QPs, r.Size, r.Read, r.Inline, r.Window, r.Batch = r.QPs[:c.QPs], c.Size, c.Operation == "read", c.Inline, verbs.MaxBandwidthWindow, batch
 	if c.Size > small {
-		r.Window, r.Batch = max(4, r.Window*1024/c.Size), 1 // 128 KiB, or four messages
+		// Outstanding are 128 KiB or two messages, and at least one of each QP: enough to fill a link, and
+		// little to wait for when it stops.
+		r.Window, r.Batch = max(1, 128<<10/c.Size, 2/c.QPs), 1
 	}
 	got, err := m.Device.Bandwidth(r)
 	if err == nil && got.Status != verbs.WCSuccess {

@@ -81,6 +81,11 @@ func Count(ctx context.Context, t Tables, device, objects string) (int64, error)
 	if err != nil {
 		return 0, err
 	}
+	return CountAt(ctx, t, index, objects)
+}
+
+// CountAt is Count for the kernel's number of a device.
+func CountAt(ctx context.Context, t Tables, index uint32, objects string) (int64, error) {
 	counts, err := summaryOf(ctx, t, index)
 	if n, known := counts[objects]; err != nil || known {
 		return n, err
