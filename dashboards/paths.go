@@ -66,27 +66,20 @@ func pathRails() []dashboard.Panel {
 }
 
 func pathPairs() []dashboard.Panel {
-	pair := func(metric string) string { return `max by (` + pairLabels + `) (` + metric + `{@device})` }
+	pair := func(metric string) string { return `max by (` + pairLabels + `) (` + metric + `)` }
+	const ends = pairLabels + `, suspect, clock, rail, tor, peer_rail, peer_tor`
 	return []dashboard.Panel{
-		filterable(table(of(24, 14, "Paths by pair", count, plain(), "Each pair with its last run, those that fail first. Filter by a column."), "-success", append(whose(), []column{
-			{field: "peer", title: "peer", width: 180},
-			{field: "peer_device", title: "peer device", width: 100},
-			{title: "success", width: 80, mappings: worksOrFails(), expr: pairSuccess},
-			{title: "median round trip", width: 130, unit: seconds, expr: `max by (` + pairLabels + `) (rdma_path_rtt_seconds{@device,stat="median"})`},
-			{title: "flows", width: 70, expr: pair("rdma_path_flows")},
-			{title: "flows failed", width: 100, thresholds: new(anyIs(critical)), expr: pair("rdma_path_flows_failed")},
-			{title: "MTU", width: 90, unit: octets, expr: pair("rdma_path_mtu_bytes")},
-		}...))),
-		filterable(table(of(24, 10, "Suspects by pair", count, plain(), "Pairs with a suspect, and where both ends are. Filter by a column."), "instance", append(whose(), []column{
-			{field: "peer", title: "peer", width: 180},
-			{field: "peer_device", title: "peer device", width: 100},
-			{field: "suspect", title: "suspect", width: 90},
-			{field: "clock", title: "clock", width: 90},
-			{field: "rail", title: "rail", width: 90},
-			{field: "tor", title: "ToR", width: 90},
-			{field: "peer_rail", title: "peer rail", width: 90},
-			{field: "peer_tor", title: "peer ToR", width: 90},
-		}...), query{`rdma_path_info{@device,suspect!=""}`, ""})),
+		filterable(table(of(24, 14, "Paths by pair", count, plain(), "Each pair with its last run, those that fail first, and where both ends are. Filter by a column."), "-success", append(whose(),
+			label("peer", 180), titled("peer_device", "peer device", 100),
+			column{title: "success", width: 80, mappings: worksOrFails(), expr: pair("rdma_path_success{@device}")},
+			label("suspect", 90),
+			column{title: "median round trip", width: 130, unit: seconds, expr: pair(`rdma_path_rtt_seconds{@device,stat="median"}`)},
+			column{title: "flows", width: 70, expr: pair("rdma_path_flows{@device}")},
+			column{title: "flows failed", width: 100, thresholds: new(anyIs(critical)), expr: pair("rdma_path_flows_failed{@device}")},
+			column{title: "MTU", width: 90, unit: octets, expr: pair("rdma_path_mtu_bytes{@device}")},
+			label("clock", 90), label("rail", 90), titled("tor", "ToR", 90), titled("peer_rail", "peer rail", 90), titled("peer_tor", "peer ToR", 90),
+			column{title: "ends", hidden: true, expr: `group by (` + ends + `) (rdma_path_info{@device})`},
+		))),
 	}
 }
 
