@@ -125,7 +125,6 @@ func audited(ctx context.Context, o *options, began time.Time, std stdio) (statu
 	if o.activePorts < 0 {
 		return exitNoAudit, fmt.Errorf("--expect-active-ports is %d: use a number from 0", o.activePorts)
 	}
-	o.retired.warn(std.ignored)
 	if o.quick {
 		s := &o.schedule
 		s.Contract.Interval, s.Concurrency = 0, quickConcurrency

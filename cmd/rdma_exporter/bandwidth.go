@@ -29,7 +29,6 @@ func (o *options) addBandwidth(app *kingpin.Application) {
 
 // runBandwidth is the command bandwidth.
 func runBandwidth(ctx context.Context, o *options, std stdio) int {
-	o.retired.warn(std.ignored)
 	if o.when = whenIdle; o.bandwidth.anyway {
 		o.when = whenAlways
 	}

@@ -54,7 +54,6 @@ The exit status is 0 if a ceiling was found, 1 if it was ended by a budget, an e
 // runCeiling is the command ceiling. The end of this process gives back what a search leaves, also
 // if that is interrupted or hangs.
 func runCeiling(ctx context.Context, o *options, std stdio) int {
-	o.retired.warn(std.ignored)
 	f := &o.ceiling
 	search, err := f.prepare(ctx, o)
 	if err != nil {

@@ -72,7 +72,7 @@ type options struct {
 	listen                 *toolkit.FlagConfig
 	disableExporterMetrics bool
 	log                    *promslog.Config
-	retired                *retired
+	retired                retired
 
 	// The rest are flags of single commands.
 	device                 string

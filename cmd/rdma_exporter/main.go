@@ -84,6 +84,9 @@ func run(ctx context.Context, args []string, std stdio) (status int) {
 		// of its container by way of /proc. No kernel refuses it.
 		_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	}
+	if o.command != commandServe { // which logs them
+		o.retired.warn(std.ignored)
+	}
 	commands := map[string]func(context.Context, *options, stdio) int{
 		commandServe: runServe, commandAudit: runAudit, commandHealthcheck: runHealthcheck, commandVerdict: runVerdict, commandCeiling: runCeiling, commandPath: runPath, commandBandwidth: runBandwidth,
 	}

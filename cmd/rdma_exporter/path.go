@@ -113,7 +113,6 @@ func answerPeers(ctx context.Context, s settings, o session.Options) error {
 
 // runPath is the command path.
 func runPath(ctx context.Context, o *options, std stdio) int {
-	o.retired.warn(std.ignored)
 	found, err := askAll(ctx, o)
 	if err == nil {
 		err = writePaths(found, o, std)

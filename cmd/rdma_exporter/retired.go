@@ -8,41 +8,43 @@ import (
 	"rdma_exporter/internal/web"
 )
 
-// A retiredFlag has no effect. Its text says what applies instead.
-type retiredFlag struct{ name, now string }
+// A retiredFlag has no effect. Its text says what applies instead. It is set if it was given.
+type retiredFlag struct {
+	name, now string
+	set       bool
+}
 
 // retiredFlags returns the flags of 0.1.0 that the next release accepts and ignores. The chart
 // repeats them in files/retired-flags.yaml.
-func retiredFlags() []retiredFlag {
-	return []retiredFlag{
-		{"collector.vectors", "use --notification.vectors=1 to measure a single completion vector"},
-		{"collector.verbs", "always on; drop its series by metric_relabel_configs of Prometheus"},
-		{"counters.include", "drop series by metric_relabel_configs of Prometheus"},
-		{"discovery.interval", "always 5s, or --probe.interval if that is shorter"},
-		{"hardware.timeout", "use --inventory.timeout, which limits both"},
-		{"inventory.max-objects", "always 20000"},
-		{"inventory.owners", "always 10"},
-		{"notification.budget", "follows from --probe.timeout: 2s by default"},
-		{"notification.deadline", "follows from --probe.timeout: 500ms by default"},
-		{"notification.vector-list", "use --notification.vectors, which spreads them evenly"},
-		{"path.cgroup", "always /sys/fs/cgroup"},
-		{"path.procfs", "always /proc"},
-		{"probe.jitter", "always 0.1"},
-		{"probe.max-backoff", "always five times --probe.interval, at most 5m"},
-		{"web.enable-lifecycle", "reload by SIGHUP"},
-		{"web.max-requests", fmt.Sprintf("always %d", web.MaxRequests)},
+func retiredFlags() retired {
+	return retired{
+		{name: "collector.vectors", now: "use --notification.vectors=1 to measure a single completion vector"},
+		{name: "collector.verbs", now: "always on; drop its series by metric_relabel_configs of Prometheus"},
+		{name: "counters.include", now: "drop series by metric_relabel_configs of Prometheus"},
+		{name: "discovery.interval", now: "always 5s, or --probe.interval if that is shorter"},
+		{name: "hardware.timeout", now: "use --inventory.timeout, which limits both"},
+		{name: "inventory.max-objects", now: "always 20000"},
+		{name: "inventory.owners", now: "always 10"},
+		{name: "notification.budget", now: "follows from --probe.timeout: 2s by default"},
+		{name: "notification.deadline", now: "follows from --probe.timeout: 500ms by default"},
+		{name: "notification.vector-list", now: "use --notification.vectors, which spreads them evenly"},
+		{name: "path.cgroup", now: "always /sys/fs/cgroup"},
+		{name: "path.procfs", now: "always /proc"},
+		{name: "probe.jitter", now: "always 0.1"},
+		{name: "probe.max-backoff", now: "always five times --probe.interval, at most 5m"},
+		{name: "web.enable-lifecycle", now: "reload by SIGHUP"},
+		{name: "web.max-requests", now: fmt.Sprintf("always %d", web.MaxRequests)},
 	}
 }
 
-// retired collects the retired flags of a command line.
-type retired struct{ set map[string]*bool }
+// retired are the retired flags of a command line.
+type retired []retiredFlag
 
-func addRetired(app *kingpin.Application) *retired {
-	r := &retired{set: make(map[string]*bool)}
-	for _, f := range retiredFlags() {
-		set := new(bool)
-		r.set[f.name] = set
-		clause := app.Flag(f.name, "Ignored: "+f.now+".").Hidden().IsSetByUser(set)
+func addRetired(app *kingpin.Application) retired {
+	all := retiredFlags()
+	for i := range all {
+		f := &all[i]
+		clause := app.Flag(f.name, "Ignored: "+f.now+".").Hidden().IsSetByUser(&f.set)
 		switch f.name {
 		case "collector.vectors", "collector.verbs", "web.enable-lifecycle":
 			clause.Bool()
@@ -50,13 +52,13 @@ func addRetired(app *kingpin.Application) *retired {
 			clause.Strings()
 		}
 	}
-	return r
+	return all
 }
 
 // warn calls tell for each retired flag that is set.
-func (r *retired) warn(tell func(flag, now string)) {
-	for _, f := range retiredFlags() {
-		if r != nil && *r.set[f.name] {
+func (r retired) warn(tell func(flag, now string)) {
+	for _, f := range r {
+		if f.set {
 			tell("--"+f.name, f.now)
 		}
 	}

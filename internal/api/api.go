@@ -122,9 +122,6 @@ func New(h *health.Host, o Options) *Status {
 	if h.Snapshot != nil {
 		s.Provider, s.Simulated, s.Ready = h.Snapshot.Provider, h.Snapshot.Simulated(), h.Snapshot.Ready
 	}
-	for _, severity := range state.Severities() {
-		s.FindingCounts = append(s.FindingCounts, SeverityCount{Severity: severity})
-	}
 	counted := s.Unexpected()
 	for _, of := range h.Devices {
 		d := Device{DeviceState: &of.State, Device: of}
@@ -137,17 +134,16 @@ func New(h *health.Host, o Options) *Status {
 		counted = append(counted, of.Findings...)
 		s.Devices = append(s.Devices, d)
 	}
-	for i := range counted {
-		for n := range s.FindingCounts {
-			c := &s.FindingCounts[n]
-			switch {
-			case c.Severity != counted[i].Severity:
-			case counted[i].Accepted != nil:
-				c.Accepted++
-			default:
+	for _, severity := range state.Severities() {
+		c := SeverityCount{Severity: severity}
+		for i := range counted {
+			if f := &counted[i]; f.Severity == severity && f.Accepted == nil {
 				c.Count++
+			} else if f.Severity == severity {
+				c.Accepted++
 			}
 		}
+		s.FindingCounts = append(s.FindingCounts, c)
 	}
 	return s
 }
