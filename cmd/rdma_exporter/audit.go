@@ -43,7 +43,6 @@ const (
 	exitNoAudit = 2
 )
 
-// addAudit adds the command audit with the flags that only it has.
 func (o *options) addAudit(app *kingpin.Application) {
 	audit := app.Command(commandAudit, "Audit the devices once, write a report, and exit: with status 1 if something is wrong.").
 		HelpLong(`Audits the RDMA devices of this host once and writes a report: on each device it runs the probes, checks the contracts of the manual, and inventories the objects that the kernel tracks. It leaves nothing behind.

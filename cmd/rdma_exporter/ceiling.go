@@ -80,7 +80,6 @@ func runCeiling(ctx context.Context, o *options, std stdio) int {
 	return exitOK
 }
 
-// prepare checks everything.
 func (f *ceilingFlags) prepare(ctx context.Context, o *options) (search ceiling.Options, err error) {
 	if f.within <= 0 || f.memory <= 0 {
 		return search, fmt.Errorf("--within is %s and --memory is %d: use values above 0", f.within, f.memory)

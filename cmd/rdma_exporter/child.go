@@ -26,7 +26,6 @@ import (
 	"rdma_exporter/verbs/simulated"
 )
 
-// settings are the settings of each child.
 type settings struct {
 	Provider string `json:"provider"`
 	// Profile is the profile of simulated devices. Nil means the built-in ones. Children on real

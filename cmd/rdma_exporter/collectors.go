@@ -14,7 +14,6 @@ import (
 	"rdma_exporter/internal/supervisor"
 )
 
-// switches are the flags of the collectors.
 type switches struct {
 	on map[string]*bool
 	// contract, inventory and hardware are true if the flag of the interval was given.

@@ -21,7 +21,6 @@ import (
 	"rdma_exporter/internal/text"
 )
 
-// fileConfig is the configuration file.
 type fileConfig struct {
 	Probe    probe.Config    `yaml:"probe"`
 	Findings health.Config   `yaml:"findings"`
@@ -125,17 +124,14 @@ func decodeConfig(b []byte, c *fileConfig) error {
 
 // checkContracts returns an error that names each unknown contract.
 func checkContracts(all []health.Accept) error {
-	var wrong []string
+	var errs []error
 	for i, a := range all {
 		known := slices.ContainsFunc(contract.Catalogue(), func(c contract.Contract) bool { return c.Name == a.Contract })
 		if a.Contract != "" && !known {
-			wrong = append(wrong, fmt.Sprintf("accept[%d].contract is %q: there is no such contract; docs/reference/contracts.md lists them", i, a.Contract))
+			errs = append(errs, fmt.Errorf("accept[%d].contract is %q: there is no such contract; docs/reference/contracts.md lists them", i, a.Contract))
 		}
 	}
-	if len(wrong) == 0 {
-		return nil
-	}
-	return errors.New(strings.Join(wrong, "; "))
+	return errors.Join(errs...)
 }
 
 // checkDocsURL returns an error unless a URL can go before the paths of documents. Spaces,

@@ -49,7 +49,6 @@ const (
 	backoffIntervals = 5
 )
 
-// options are the values of the flags.
 type options struct {
 	command string
 

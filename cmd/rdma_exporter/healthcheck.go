@@ -10,7 +10,6 @@ import (
 	"rdma_exporter/internal/healthcheck"
 )
 
-// healthFlags are the flags of the command healthcheck.
 type healthFlags struct {
 	url     string
 	ready   bool

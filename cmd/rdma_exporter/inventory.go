@@ -74,7 +74,6 @@ func (s *settings) giveWay(all bool) {
 // announceTime limits the time for a question to the kernel.
 const announceTime = time.Second
 
-// errFound ends the search in a table.
 var errFound = errors.New("found")
 
 // announce reports the kernel's number of the context that this process has opened, so that an

@@ -37,7 +37,6 @@ func retiredFlags() retired {
 	}
 }
 
-// retired are the retired flags of a command line.
 type retired []retiredFlag
 
 func addRetired(app *kingpin.Application) retired {
@@ -55,7 +54,6 @@ func addRetired(app *kingpin.Application) retired {
 	return all
 }
 
-// warn calls tell for each retired flag that is set.
 func (r retired) warn(tell func(flag, now string)) {
 	for _, f := range r {
 		if f.set {

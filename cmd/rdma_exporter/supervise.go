@@ -39,7 +39,6 @@ func (o *options) supervise() (s supervisor.Config, children *commands, err erro
 	return s, children, err
 }
 
-// settings returns the settings of each child.
 func (o *options) settings() settings {
 	s := settings{Provider: o.provider, Probe: o.probe, When: o.when, Inventory: o.inventory, Hardware: o.hardware, Audit: auditsOnce(o.command), Quick: o.quick, Peers: o.path.config}
 	// Measuring notification leaves time for the rest of a run, such as destroying objects.

@@ -16,7 +16,6 @@ import (
 	"rdma_exporter/internal/verdict"
 )
 
-// verdictFlags are the flags of the command verdict.
 type verdictFlags struct {
 	url, httpConfig string
 	probe           bool

@@ -96,7 +96,6 @@ func (e Exit) String() string {
 	return "killed by " + cmp.Or(unix.SignalName(e.Signal), e.Signal.String())
 }
 
-// execProcess is a process of the operating system.
 type execProcess struct {
 	cmd   *exec.Cmd
 	tail  tail
@@ -177,7 +176,6 @@ func (p *execProcess) keep(out io.WriteCloser) {
 	p.state = exitOf(p.cmd.ProcessState)
 }
 
-// start starts the child, and returns its standard output.
 func (p *execProcess) start() (*output, error) {
 	r, w, err := os.Pipe()
 	if err != nil {

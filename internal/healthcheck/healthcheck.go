@@ -95,7 +95,6 @@ func Ask(ctx context.Context, u *url.URL, ready bool, timeout time.Duration) (st
 // errCertificate is returned if the server answers only clients with a certificate.
 var errCertificate = errors.New("a client certificate is wanted")
 
-// get returns status and first line of the answer.
 func get(ctx context.Context, u *url.URL) (status int, line string, err error) {
 	var wantsCertificate atomic.Bool // A goroutine of the transport sets it.
 	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{

@@ -24,7 +24,6 @@ import (
 )
 
 const (
-	// stateFile is the file in --state.dir.
 	stateFile    = "past.json"
 	stateVersion = 1
 	saveInterval = time.Minute

@@ -98,7 +98,6 @@ func Distribution(samples []time.Duration) []Bin {
 	return bins
 }
 
-// binBound returns the upper bound of a bin.
 func binBound(n int) time.Duration {
 	bound := math.Pow(10, float64(n)/binsPerDecade)
 	if bound >= math.MaxInt64 {

@@ -18,7 +18,6 @@ import (
 // maxError limits the error of a run, in bytes.
 const maxError = 1024
 
-// task is what one child is to do.
 type task struct {
 	device  string
 	kind    state.Kind
@@ -26,7 +25,6 @@ type task struct {
 	request wire.Request
 }
 
-// result is the result of one child.
 type result struct {
 	// run is the finished run. Nil means that it was cancelled.
 	run *state.Run
@@ -229,7 +227,6 @@ func (s *Supervisor) await(ctx context.Context, p child.Process, read <-chan err
 	}
 }
 
-// within reports whether done is closed within d.
 func within(d time.Duration, done <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -87,7 +87,6 @@ func (c *contractRunner) take(res result) {
 	c.log.contracts(c, res, abandoned)
 }
 
-// add adds the verdicts of a child.
 func (c *contractRunner) add(run *state.Run) {
 	latest := slices.Clone(run.Contracts)
 	for i := range latest {
@@ -99,7 +98,6 @@ func (c *contractRunner) add(run *state.Run) {
 	c.verdicts = merged(c.verdicts, latest...)
 }
 
-// end ends a contract run with the run of its last child.
 func (c *contractRunner) end(run *state.Run) {
 	c.children = 0
 	switch {

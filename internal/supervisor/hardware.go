@@ -85,7 +85,6 @@ func (s *Supervisor) readHardware(ctx context.Context) {
 	}
 }
 
-// readOnce reads the hardware of the devices that are due.
 func (s *Supervisor) readOnce(ctx context.Context) {
 	due, request := s.dueHardware()
 	if len(due) == 0 {
@@ -109,7 +108,6 @@ func (s *Supervisor) readOnce(ctx context.Context) {
 	s.leave(state.KindHardware, held, res, s.cfg.Logger.With("devices", held))
 }
 
-// dueHardware returns the devices that are due, and the request for the child.
 func (s *Supervisor) dueHardware() (due []*worker, r wire.HardwareRequest) {
 	now := time.Now()
 	s.mu.Lock()
@@ -326,7 +324,6 @@ func members(h *state.Hardware, port int) []string {
 	return h.Ports[i].Members
 }
 
-// each calls f with each counter of a device.
 func each(h *state.Hardware, f func(port int, c state.Counter)) {
 	for _, c := range h.Counters {
 		f(0, c)

@@ -121,7 +121,6 @@ func (i *inventoryWorker) takeOne(ctx context.Context) *state.Run {
 	return res.run
 }
 
-// take delivers a finished inventory.
 func (i *inventoryWorker) take(res result, candidates []state.Context) {
 	run := res.run
 	i.record(run)

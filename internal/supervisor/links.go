@@ -41,7 +41,6 @@ const (
 	ofDown = 1
 )
 
-// read processes a reading of the port.
 func (l *link) read(p *state.HardwarePort, whole bool, now time.Time) {
 	if whole && p.LinkLayer != "" { // or that may not have been read
 		ifindex := 0
@@ -127,7 +126,6 @@ func (l *link) count(total uint64, each int, now time.Time) {
 	}
 }
 
-// down counts that the link went down n times.
 func (l *link) down(n int, now time.Time) {
 	l.Downs += uint64(n)
 	recent := append(slices.Clone(l.Recent), slices.Repeat([]time.Time{now}, min(n, state.MaxRecent))...)

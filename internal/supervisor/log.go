@@ -44,7 +44,6 @@ func (l *changeLogger) isKnown(class string) bool {
 	return false
 }
 
-// run logs a finished run of any kind.
 func (l *changeLogger) run(run *state.Run, stderr, failed, again, done string) {
 	attrs := []any{"outcome", run.Outcome, "duration", run.Duration.Round(time.Millisecond)}
 	switch {
@@ -93,7 +92,6 @@ func classOf(run *state.Run) string {
 	return strings.Join(parts, "\x00")
 }
 
-// probed logs a finished probe run.
 func (l *changeLogger) probed(run *state.Run, stderr string) {
 	if !l.probedOnce && run.Outcome == state.OutcomeOK {
 		l.log.Info("Device probed for the first time", "outcome", run.Outcome, "duration", run.Duration.Round(time.Millisecond))
@@ -203,7 +201,6 @@ func (l *changeLogger) verdict(v, before state.Contract) {
 	}
 }
 
-// leaked logs a change of the objects that exited children left.
 func (l *changeLogger) leaked(leaks []state.Leaked) {
 	var parts []string
 	for _, leak := range leaks {

@@ -72,7 +72,6 @@ const (
 	settlesPart = 20
 )
 
-// allOnce finds the devices and does everything once on each.
 func (s *Supervisor) allOnce(runs, inventories context.Context) {
 	var found []*worker
 	s.start = func(w *worker) { found = append(found, w) }

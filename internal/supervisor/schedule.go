@@ -29,7 +29,6 @@ type job struct {
 	hung bool
 }
 
-// record notes the result of a finished run.
 func (j *job) record(run *state.Run) {
 	j.began, j.hung = run.Started, run.Outcome == state.OutcomeTimeout
 	j.failures++

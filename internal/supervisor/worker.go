@@ -301,7 +301,6 @@ func (w *worker) learn(run *state.Run) {
 	}
 }
 
-// fullDue reports whether the next probe run must be full.
 func (w *worker) fullDue() bool {
 	if w.full == nil || !w.fullOK {
 		return true
@@ -361,7 +360,6 @@ func (w *worker) awaitExit(res result) bool {
 	}
 }
 
-// update changes the state and publishes it.
 func (w *worker) update(change func(*state.DeviceState)) {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
@@ -376,7 +374,6 @@ func (w *worker) info() *state.Device {
 	return w.state.Info
 }
 
-// schedule sets when a job is due again after a run.
 func (w *worker) schedule(j *job, run *state.Run) {
 	now, c, once := time.Now(), w.contracts, w.s.once
 	switch {

@@ -143,7 +143,6 @@ func newReport(s *api.Status, end End) report {
 	return r
 }
 
-// message returns the message of a finding with its consequences.
 func message(f *health.Finding) string {
 	if len(f.Consequences) == 0 {
 		return f.Message

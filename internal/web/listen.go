@@ -13,7 +13,6 @@ import (
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 )
 
-// vsockPrefix begins the address of a virtual machine's socket.
 const vsockPrefix = "vsock://"
 
 // Listen listens at the addresses of the flags, or on the sockets of systemd. A wrong address

@@ -27,7 +27,6 @@ func functions() template.FuncMap {
 		},
 		"memoryOf":      collect(func(p state.Probe) []state.Memory { return p.Memory }),
 		"methods":       collect(func(p state.Probe) []state.Method { return p.Methods }),
-		"ports":         func(d deviceView) []state.Port { return d.Ports() },
 		"registrations": collect(func(p state.Probe) []state.Registration { return p.Registrations }),
 		"paths":         func(d deviceView) []api.PathRow { return api.PathRows(d.DeviceState, d.now) },
 		"pathColumns":   api.PathColumns,
