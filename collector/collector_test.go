@@ -264,6 +264,7 @@ func scenes() map[string]scene {
 		"summary":   sceneOf("libibverbs", summary, counted),
 		"contained": sceneOf("libibverbs", contained).finding(),
 		"paths":     paths(),
+		"bandwidth": bandwidth(),
 		"gone":      sceneOf("libibverbs", state.DeviceState{Name: "rxe0", Info: info(), Last: timedOut}),
 		"hostile":   hostile(),
 	}

@@ -47,7 +47,7 @@ func newTable(on Choice) *table {
 	for _, declare := range []func(t *table){
 		declareDevice, declareRun, declareSize, declareVerb, declareLatency, declareContract, declareEvent,
 		declareResource, declareInventory, declareHardware, declareCounter, declareLink, declareGid,
-		declareAdapter, declareInterrupt, declarePath, declareExporter,
+		declareAdapter, declareInterrupt, declarePath, declareBandwidth, declareExporter,
 	} {
 		declare(t)
 	}

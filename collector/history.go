@@ -85,6 +85,9 @@ func (h *history) observe(run *state.Run) {
 	case state.KindAsk:
 		h.observePath(run.Path)
 		return
+	case state.KindBandwidth:
+		h.observeBandwidth(run)
+		return
 	default:
 		return
 	}

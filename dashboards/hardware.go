@@ -94,6 +94,11 @@ func deviceTraffic() []dashboard.Panel {
 
 func deviceLinks() []dashboard.Panel {
 	links, gids := fmt.Sprintf(ofCollector, "links"), fmt.Sprintf(ofCollector, "gids")
+	const moved = `label_join(label_join(rdma_bandwidth_bytes_per_second{@device}, "port", " port ", "device", "port"), "numa_node", " node ", "operation", "numa_node")`
+	bandwidth := matrix(of(16, 6, "Bandwidth by port and NUMA node", bits, plain(),
+		"What each port moved to (write) and from (read) the memory of each NUMA node, by the last measurement that ended well. Empty without --bandwidth.schedule."),
+		"port", "numa_node", nil, `8 * max by (port, numa_node) (`+moved+`)`)
+	bandwidth.FieldConfig.Defaults.Color.Mode = dashboard.FieldColorModeIdContinuousBlues
 	return []dashboard.Panel{
 		strips(of(24, 6, "Physical port state over time", count, plain(),
 			"The physical state of each port: polling means no light or no partner, disabled that the host or the switch has switched it off, training that the link comes up."),
@@ -146,6 +151,13 @@ func deviceLinks() []dashboard.Panel {
 			query{`round(sum by (@id, port) (increase(rdma_port_gid_changes_total{@device}[$__rate_interval])))`, "{{device}} port {{port}}"}),
 		lines(of(8, 8, "FEC corrected blocks and bits", perSecond, plain(),
 			"Blocks, or bits, per second that forward error correction repaired: a link that needs more of it than similar links has a bad cable or module."+fmt.Sprintf(ofCollector, "counters")), ratesOf("", counterLine{"fec_corrected_blocks", "blocks"}, counterLine{"fec_corrected_bits", "bits"})...),
+		bandwidth,
+		byDevice(of(8, 6, "Bandwidth measurements", count, plain(),
+			"When the device was last measured, and how many measurements in the time shown ended well, or did not: it was in use, mostly."), "", []column{
+			{title: "measured ago", width: 110, unit: seconds, empty: "never", expr: `time() - max by (@id) (rdma_bandwidth_timestamp_seconds{@device})`},
+			{title: "ok", width: 60, expr: `round(sum by (@id) (increase(rdma_bandwidth_runs_total{@device,result="ok"}[$__range])))`},
+			{title: "not ok", width: 70, empty: "0", expr: `round(sum by (@id) (increase(rdma_bandwidth_runs_total{@device,result!="ok"}[$__range])))`},
+		}),
 	}
 }
 

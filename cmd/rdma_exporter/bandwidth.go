@@ -3,15 +3,19 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"sync/atomic"
+	"time"
 
 	"github.com/alecthomas/kingpin/v2"
 
 	"rdma_exporter/internal/bandwidth"
 	"rdma_exporter/internal/hardware"
 	"rdma_exporter/internal/inventory"
+	"rdma_exporter/internal/path"
 	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/supervisor"
@@ -57,6 +61,20 @@ func runBandwidth(ctx context.Context, o *options, std stdio) int {
 	return exitOK
 }
 
+// scheduleBandwidth makes each device be measured at times that depend on the host and the device, so
+// that those of a cluster are spread. It does nothing without --bandwidth.schedule.
+func scheduleBandwidth(c *supervisor.Config, past map[string]*state.BandwidthState) {
+	b := &c.Bandwidth
+	if b.Interval == 0 {
+		return
+	}
+	host, _ := os.Hostname() // Without a name, hosts with the same devices are measured at once.
+	b.Past = past
+	b.Slot = func(device string, after time.Time) time.Time {
+		return path.NextSlot(host+" "+device, b.Interval, after)
+	}
+}
+
 // measureBandwidth is the command of the child that measures a device.
 func measureBandwidth(ctx context.Context, s settings, o session.Options) error {
 	runtime.GOMAXPROCS(2) //nolint:mnd // one for the goroutine that watches
@@ -66,7 +84,11 @@ func measureBandwidth(ctx context.Context, s settings, o session.Options) error 
 	}
 	defer done()
 	m := bandwidth.Options{Options: o, Nodes: hardware.NUMANodes(ctx, s.Hardware.Sysfs)}
-	if s.When == whenIdle {
+	if !s.Anyway {
+		s.When = whenIdle
+		if used := reducedFor(ctx, s, o.Device); used != nil {
+			return errors.Join(o.Out.Send(wire.Line{Reduced: used}), o.Out.Send(wire.Line{End: &wire.End{}}))
+		}
 		index, err := inventory.Index(ctx, u.Tables, o.Device)
 		if err != nil {
 			return err

@@ -41,6 +41,8 @@ type settings struct {
 	Audit bool `json:"audit,omitempty"`
 	// Quick is true in a quick audit.
 	Quick bool `json:"quick,omitempty"`
+	// Anyway is true if bandwidth is measured even on a device in use.
+	Anyway bool `json:"anyway,omitempty"`
 	// Peers is how to ask peers.
 	Peers path.Config `json:"peers"`
 }
@@ -101,7 +103,10 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 	case commandAnswer:
 		return answerPeers(ctx, s, session.Options{Provider: provider, Device: o.device})
 	case string(state.KindBandwidth):
-		return measureBandwidth(ctx, s, session.Options{Provider: provider, Device: o.device, DestroyTimeout: s.Probe.DestroyTimeout, Out: out})
+		return measureBandwidth(ctx, s, session.Options{
+			Provider: provider, Device: o.device, DestroyTimeout: s.Probe.DestroyTimeout, Out: out,
+			Opened: func() { announce(ctx, s, o.device, out) },
+		})
 	}
 	return work(ctx, o.command, in.Request, probe.Options{
 		Options: session.Options{

@@ -282,6 +282,10 @@ func (o *options) addRuns(app *kingpin.Application, once bool) {
 		app.Flag("hardware.interval", "Time between two readings of the hardware from the kernel, without opening devices: counters, links, addresses, interrupts; 0 for none.").
 			Default(duration(s.Hardware.Interval)).IsSetByUser(&o.collectors.hardware).DurationVar(&s.Hardware.Interval)
 	}
+	if !once {
+		app.Flag("bandwidth.schedule", "Time between two measurements of how fast a device reaches the memory of each NUMA node; 0 for none. Each uses all bandwidth of the device for some seconds, at a time of day of its own, and only while no other program holds queue pairs on it. See docs/bandwidth.md.").
+			Default("0s").DurationVar(&s.Bandwidth.Interval)
+	}
 	app.Flag("inventory.timeout", "Time limit for an inventory, and for reading the hardware of all devices, after which the process is killed; what was not read within four fifths of it is missing.").
 		Default(duration(s.Inventory.Timeout)).DurationVar(&s.Inventory.Timeout)
 }

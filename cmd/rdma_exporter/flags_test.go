@@ -7,7 +7,7 @@ import (
 )
 
 // maxFlags limits the flags of the command serve, those of libraries included.
-const maxFlags = 47
+const maxFlags = 48
 
 func TestFlagsAreFew(t *testing.T) {
 	t.Parallel()

@@ -137,6 +137,7 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 		return nil, err
 	}
 	config.Paths.Worked = past.Paths
+	scheduleBandwidth(&config, past.Bandwidth)
 	evaluator := health.New(findings, past)
 	e.reloader = &reloader{
 		flags: flags, logger: logger, webFile: webFile, children: children, evaluator: evaluator, findings: findings, ok: true, loaded: time.Now(),

@@ -40,7 +40,7 @@ func (o *options) supervise() (s supervisor.Config, children *commands, err erro
 }
 
 func (o *options) settings() settings {
-	s := settings{Provider: o.provider, Probe: o.probe, When: o.when, Inventory: o.inventory, Hardware: o.hardware, Audit: auditsOnce(o.command), Quick: o.quick, Peers: o.path.config}
+	s := settings{Provider: o.provider, Probe: o.probe, When: o.when, Inventory: o.inventory, Hardware: o.hardware, Audit: auditsOnce(o.command), Quick: o.quick, Anyway: o.bandwidth.anyway, Peers: o.path.config}
 	// Measuring notification leaves time for the rest of a run, such as destroying objects.
 	if free := o.schedule.Timeout - o.probe.DestroyTimeout; free > 0 {
 		n := &s.Probe.Notification

@@ -39,7 +39,7 @@ func fastest(b *state.Bandwidth, port int) (near, worst, best float64) {
 		}
 		best, worst = max(best, rate), min(cmp.Or(worst, rate), rate)
 	}
-	return near, worst, best
+	return cmp.Or(near, best), worst, best // The device's own node may have no memory.
 }
 
 // Evaluate returns the findings, at most one of each kind for a device. Siblings are ports of the same

@@ -29,8 +29,8 @@ const (
 	largeRuns             = 4 // of a cell of large messages: with one, two and four QPs, and the best of them again
 
 	maxReads, batch            = 16, 16
-	small, medium, large, half = 64, 4 << 10, 1 << 20, 2 << 20 // bytes: half is of the buffer
-	filled                     = 0.9                           // the part of its rate above which one QP fills a port
+	small, medium, large, half = 64, 4 << 10, state.LargeMessage, 2 << 20 // bytes: half is of the buffer
+	filled                     = 0.9                                      // the part of its rate above which one QP fills a port
 )
 
 // Options are what a measurement needs.

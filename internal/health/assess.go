@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"rdma_exporter/internal/health/bandwidth"
 	"rdma_exporter/internal/health/expect"
 	"rdma_exporter/internal/health/paths"
 	"rdma_exporter/internal/state"
@@ -28,6 +29,7 @@ const (
 	rootPort      = "port " // Followed by the case and severity of the port_down finding.
 	rootBusy      = "busy"  // An object counts as in use.
 	rootMemlock   = "memlock"
+	rootLink      = "link" // The PCI link.
 )
 
 // Assess returns the findings of a device, the worst first and then in the order of Kinds. It returns nil while too
@@ -93,7 +95,7 @@ func (a *assessor) assess() []Finding {
 		for _, find := range []func(){
 			a.unusable, a.aborted, a.probes, a.notification, a.unexplained, a.contracts, a.ports, a.hardware, a.slowVectors,
 			a.nearLimit, a.exhaustion, a.cgroups, a.memlock, a.growing, a.ownerless, a.leaked, a.undestroyed,
-			a.queuePairs, a.oversizedCQs, a.incomplete, a.unexpected, a.paths,
+			a.queuePairs, a.oversizedCQs, a.incomplete, a.unexpected, a.paths, a.bandwidth,
 		} {
 			find()
 		}
@@ -112,6 +114,18 @@ func (a *assessor) paths() {
 			kind: map[bool]Kind{true: FindingPathSlow, false: FindingPathFailed}[f.Slow], entry: f.Case, severity: f.Severity, subject: f.Subject,
 			message: f.Message, reason: f.Reason, verb: f.Verb, errno: f.Errno, run: f.Case == "device", root: root, replace: []string{"{remedy}", f.Action},
 		})
+	}
+}
+
+// bandwidth adds findings about measurements. A degraded PCI link explains them if it is the suspected reason.
+func (a *assessor) bandwidth() {
+	for _, f := range bandwidth.Of(a.state, a.host) {
+		o := observation{kind: Kind(f.Kind), subject: "bandwidth"}
+		o.message = fmt.Sprintf("By the measurement at %s, %s.", text.Moment(a.state.Bandwidth.Measured.Time), prose(f.Detail))
+		if bus := find(a.found, func(f *found) bool { return f.Kind == FindingSlowBus }); bus != nil && f.Reason == "link" {
+			bus.root, o.root = rootLink, rootLink
+		}
+		a.add(o)
 	}
 }
 

@@ -58,6 +58,7 @@ func Catalogue() []Entry {
 		portGrade = " A warning if the port was active before, and critical if no other port of the host is active; otherwise info: many ports are left uncabled on purpose. The audit command does not know the past: there it is a warning if no port of the device is active, and critical if none of the host is. With `active_ports` of `expect` in the configuration file, fewer are critical: unexpected."
 		pathGrade = "A warning if the path worked before and failed in two runs in a row, or if other nodes reach the peer and this device other peers; otherwise info."
 		pathProof = " Try it by hand: `ib_send_lat -d {device}` at both ends. rdma_path_success shows which other pairs fail."
+		lookAgain = "The message ends with the suspected reason. A PCI link below its best: reseat the adapter, or use another slot. MaxReadReq, MaxPayload and relaxed ordering: see `lspci -vv`, and the firmware settings of the host. The IOMMU: `iommu=pt` on the kernel's command line. ACS: switch it off in the firmware settings of a host without virtual machines. To measure again when the device is idle: `rdma_exporter bandwidth --device={device} --yes`."
 		expected  = "If it is meant to be so, change `expect` in the configuration file, or accept the finding."
 	)
 	var (
@@ -265,6 +266,13 @@ func Catalogue() []Entry {
 			"A PCI link between the adapter and the CPU is slower than the adapter's own.",
 			"All devices below that link share it: the adapter cannot move more than the link carries, and less while the others are busy.",
 			"See `lspci -tv` for what is below the bridge that the message names, and `lspci -vv` for its LnkCap and LnkSta. If it has less than it supports, reseat the riser or the switch, and check the firmware settings. If it has all it supports, move the adapter to a slot of another root port, or accept this finding."),
+		entry(FindingBandwidthLow, "", degradation, RemedyConfiguration, "", "the bandwidth is low",
+			"The last scheduled measurement (`--bandwidth.schedule`) found a port that moves less than 80 % of its rate, of what its PCI link can carry, of the median of devices of the same model, or of what it once moved. The finding stays until a measurement finds otherwise, or the schedule is switched off.",
+			"Transfers take longer than the hardware allows, and no counter shows it.", lookAgain),
+		entry(FindingNUMAAsymmetric, "", degradation, RemedyConfiguration, "", "some memory is slow to reach",
+			"The last scheduled measurement found a port that moves less than 70 % with the memory of one NUMA node of what it moves with that of another.",
+			"Programs whose buffers are on that node are slow. Which node they get depends on where they run.",
+			lookAgain+" Until then, bind programs to the node of the adapter: `numactl --cpunodebind=N --membind=N`."),
 		entry(FindingSlowVector, "", note, RemedyConfiguration, "", "completion vectors are slow",
 			"The median time from posting to the event on a completion vector is at least three times the usual one, and at least 20 µs longer. The usual one is the median of all vectors measured on the same path and port. Each vector counts with its last measurement; one run need not measure all.",
 			"A thread that sleeps on this vector wakes late. Usually its interrupt runs on a CPU that is busy, far from the adapter, or in a deep sleep state.",

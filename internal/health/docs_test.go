@@ -92,7 +92,7 @@ func TestEveryFinding(t *testing.T) {
 	for _, reason := range state.IncompleteReasons() {
 		states = append(states, device(state.Inventory{Incomplete: []state.Incomplete{{Type: "qp", Reason: reason}}}))
 	}
-	states = slices.Concat(states, ill(), asking())
+	states = slices.Concat(states, ill(), asking(), []*state.DeviceState{slow()})
 	refused := device(state.Inventory{}, state.Limit{Name: "max_srq", Value: 1000})
 	refused.Last.Started, refused.Last.Refused = taken(), []state.Refused{{Type: "srq", Verb: "ibv_create_srq", Errno: "ENOMEM", Objects: 96}}
 	states = append(states, refused)

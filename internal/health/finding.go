@@ -81,6 +81,8 @@ const (
 	FindingCongested        Kind = "congested"
 	FindingBusErrors        Kind = "pci_errors"
 	FindingSlowBus          Kind = "pci_degraded"
+	FindingBandwidthLow     Kind = "bandwidth_low"
+	FindingNUMAAsymmetric   Kind = "numa_asymmetric"
 	FindingSlowVector       Kind = "slow_vector"
 	FindingGPUUnavailable   Kind = "gpudirect_unavailable"
 	FindingGPUSlow          Kind = "gpudirect_slow"

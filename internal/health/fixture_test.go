@@ -293,3 +293,14 @@ func asking() (all []*state.DeviceState) {
 	add("", 0, state.PathControl, "no such result")
 	return all
 }
+
+// slow returns a device whose measurement found everything that one can find, since its PCI link is degraded.
+func slow() *state.DeviceState {
+	s := adapter(func(*state.HardwareState) {})
+	b := &state.Bandwidth{Time: taken(), Hardware: s.Hardware.Latest}
+	for node, rate := range []float64{2e9, 1e9} {
+		b.Cells = append(b.Cells, state.BandwidthCell{Port: 1, Node: node, Operation: "read", Size: state.LargeMessage, BytesPerSecond: rate})
+	}
+	s.Bandwidth = &state.BandwidthState{Measured: b}
+	return s
+}

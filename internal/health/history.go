@@ -27,6 +27,8 @@ type History struct {
 	Links map[string]state.LinkHistory
 	// Paths are the paths to peers.
 	Paths map[string][]state.PathState
+	// Bandwidth is what was measured on a schedule.
+	Bandwidth map[string]*state.BandwidthState
 	// Exhausted are the types of which a device refused an object.
 	Exhausted map[string][]Exhausted
 	// ContextHistories say which process last held each device context.
@@ -174,6 +176,7 @@ func (h *History) rename(was, name string) {
 	move(h.Ports, was, name)
 	move(h.Links, was, name)
 	move(h.Paths, was, name)
+	move(h.Bandwidth, was, name)
 	move(h.Exhausted, was, name)
 	move(h.ContextHistories, was, name)
 	move(h.BusErrors, was, name)
@@ -189,7 +192,7 @@ func move[V any](m map[string]V, was, name string) {
 
 func (h *History) clone() History {
 	return History{
-		copyOf(h.Findings), copyOf(h.GUIDs), copyOf(h.Ports), copyOf(h.Links), copyOf(h.Paths), copyOf(h.Exhausted), copyOf(h.ContextHistories),
+		copyOf(h.Findings), copyOf(h.GUIDs), copyOf(h.Ports), copyOf(h.Links), copyOf(h.Paths), copyOf(h.Bandwidth), copyOf(h.Exhausted), copyOf(h.ContextHistories),
 		copyOf(h.BusErrors), copyOf(h.Congestion),
 	}
 }
@@ -214,6 +217,9 @@ func (h *History) record(d *state.DeviceState) {
 	h.recordLinks(d)
 	if d.Present && (len(d.Paths) > 0 || len(h.Paths[d.Name]) > 0) {
 		put(h.Paths, d.Name, d.Paths)
+	}
+	if d.Present && (d.Bandwidth != nil || h.Bandwidth[d.Name] != nil) {
+		put(h.Bandwidth, d.Name, d.Bandwidth)
 	}
 	h.recordBusErrors(d)
 	h.recordCongestion(d)

@@ -40,6 +40,7 @@ type savedState struct {
 	Ports     map[string][]int                   `json:"ports,omitempty"`
 	Links     map[string]state.LinkHistory       `json:"links,omitempty"`
 	Paths     map[string][]state.PathState       `json:"paths,omitempty"`
+	Bandwidth map[string]*state.BandwidthState   `json:"bandwidth,omitempty"`
 	Exhausted map[string][]health.Exhausted      `json:"exhausted,omitempty"`
 	Witnesses map[string][]health.ContextHistory `json:"witnesses,omitempty"`
 }
@@ -58,7 +59,7 @@ type savedFinding struct {
 // encodeState returns the content of the file. If it would be too large to be read again, the
 // findings that were seen first stay.
 func encodeState(h health.History) ([]byte, error) {
-	file := savedState{Version: stateVersion, Findings: []savedFinding{}, GUIDs: h.GUIDs, Ports: h.Ports, Links: h.Links, Paths: h.Paths, Exhausted: h.Exhausted, Witnesses: h.ContextHistories}
+	file := savedState{Version: stateVersion, Findings: []savedFinding{}, GUIDs: h.GUIDs, Ports: h.Ports, Links: h.Links, Paths: h.Paths, Bandwidth: h.Bandwidth, Exhausted: h.Exhausted, Witnesses: h.ContextHistories}
 	for key, seen := range h.Findings {
 		file.Findings = append(file.Findings, savedFinding{key.Device, key.Kind, key.Subject, seen.First, seen.Last, seen.Severity, seen.Remedy})
 	}
@@ -82,7 +83,7 @@ func decodeState(b []byte) (health.History, error) {
 	if file.Version != stateVersion {
 		return health.History{}, fmt.Errorf("it is version %d, not %d", file.Version, stateVersion)
 	}
-	h := health.History{Findings: make(map[health.FindingKey]health.Seen), GUIDs: file.GUIDs, Ports: file.Ports, Links: file.Links, Paths: file.Paths, Exhausted: file.Exhausted, ContextHistories: file.Witnesses}
+	h := health.History{Findings: make(map[health.FindingKey]health.Seen), GUIDs: file.GUIDs, Ports: file.Ports, Links: file.Links, Paths: file.Paths, Bandwidth: file.Bandwidth, Exhausted: file.Exhausted, ContextHistories: file.Witnesses}
 	for _, f := range file.Findings {
 		if !f.First.IsZero() && !f.Last.Before(f.First) {
 			h.Findings[health.FindingKey{Device: f.Device, Kind: f.Kind, Subject: f.Subject}] = health.Seen{First: f.First, Last: f.Last, Severity: f.Severity, Remedy: f.Remedy}

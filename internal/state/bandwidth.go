@@ -1,6 +1,10 @@
 package state
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 // Bandwidth is how fast a device reaches the memory of each NUMA node.
 type Bandwidth struct {
@@ -31,6 +35,14 @@ type BandwidthCell struct {
 	MessagesPerSecond float64 `json:"messages_per_second"`
 }
 
+// LargeMessage is the size of the messages that show the bandwidth, in bytes.
+const LargeMessage = 1 << 20
+
+// SameAs reports whether two cells have the same port, NUMA node and operation.
+func (c *BandwidthCell) SameAs(o *BandwidthCell) bool {
+	return c.Port == o.Port && c.Node == o.Node && c.Operation == o.Operation
+}
+
 // PCIPath is how data passes from a PCI function to memory. Empty fields are unknown.
 type PCIPath struct {
 	MaxPayload      int    `json:"max_payload_bytes,omitempty"`
@@ -38,4 +50,88 @@ type PCIPath struct {
 	RelaxedOrdering *bool  `json:"relaxed_ordering,omitempty"`
 	ACSRedirect     *bool  `json:"acs_redirect,omitempty"` // of any bridge on the way
 	IOMMU           string `json:"iommu,omitempty" wire:"name"`
+}
+
+// BandwidthState is what the scheduled measurements of a device found.
+type BandwidthState struct {
+	// Measured is the last measurement that ended well. Nil if none did.
+	Measured *Bandwidth `json:"measured,omitempty"`
+	// Tried is when the last measurement began, or was refused. Detail is why its result is not ok.
+	Tried  time.Time       `json:"tried"`
+	Result BandwidthResult `json:"result"`
+	Detail string          `json:"detail,omitempty"`
+	// Failures counts the measurements in a row that did not end well.
+	Failures int `json:"failures,omitempty"`
+	// Best are the best cells that the adapter ever had, as of Bandwidth.Best.
+	Best []BandwidthCell `json:"best,omitempty"`
+}
+
+// BandwidthResult is how a scheduled measurement ended.
+type BandwidthResult string
+
+// The results. Only an ok one says how fast the device is.
+const (
+	BandwidthOK BandwidthResult = "ok"
+	// BandwidthInUse means that it did not begin, since others use the device or the kernel does not
+	// say whether they do. BandwidthInterrupted means that it stopped for them.
+	BandwidthInUse       BandwidthResult = "in_use"
+	BandwidthInterrupted BandwidthResult = "interrupted"
+	// BandwidthSkipped means that the device or its ports cannot be measured.
+	BandwidthSkipped BandwidthResult = "skipped"
+	BandwidthFailed  BandwidthResult = "failed"
+)
+
+// Measured returns how a run that measures ended, and why it did not end well.
+func (r *Run) Measured() (result BandwidthResult, detail string) {
+	b := cmp.Or(r.Bandwidth, new(Bandwidth))
+	switch {
+	case r.Outcome != OutcomeOK:
+		return BandwidthFailed, r.Error
+	case r.Reduced != nil:
+		return BandwidthInUse, r.Reduced.Detail
+	case b.Interrupted != "":
+		return BandwidthInterrupted, b.Interrupted
+	case len(b.Cells) == 0 || b.Hardware == nil:
+		return BandwidthSkipped, cmp.Or(b.Skipped, "the device has no ports")
+	}
+	return BandwidthOK, ""
+}
+
+// Next returns the state after a measurement.
+func (s BandwidthState) Next(run *Run) BandwidthState {
+	s.Tried, s.Failures = run.Started, s.Failures+1
+	if s.Result, s.Detail = run.Measured(); s.Result != BandwidthOK {
+		return s
+	}
+	b := *run.Bandwidth
+	b.Time, s.Failures = run.Started, 0
+	if s.Measured != nil && !s.Measured.Of(&b.Hardware.Identity) {
+		s.Best = nil
+	}
+	s.Measured, s.Best = &b, bestOf(slices.Concat(s.Best, b.Cells))
+	return s
+}
+
+// Of reports whether the measurement can be of an adapter, as of LinkHistory.
+func (b *Bandwidth) Of(a *Adapter) bool {
+	was := cmp.Or(b.Hardware, new(Hardware)).Identity
+	return (&LinkHistory{PCI: was.PCI, BoardID: was.BoardID}).Of(a)
+}
+
+// Best returns the best cell with large messages of each port, NUMA node and operation.
+func (b *Bandwidth) Best() []BandwidthCell { return bestOf(b.Cells) }
+
+func bestOf(cells []BandwidthCell) (best []BandwidthCell) {
+	for _, c := range cells {
+		if c.Size < LargeMessage {
+			continue
+		}
+		i := slices.IndexFunc(best, func(o BandwidthCell) bool { return o.SameAs(&c) })
+		if i < 0 {
+			best = append(best, c)
+		} else if c.BytesPerSecond > best[i].BytesPerSecond {
+			best[i] = c
+		}
+	}
+	return best
 }

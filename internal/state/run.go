@@ -75,7 +75,7 @@ const (
 	KindInventory Kind = "inventory"
 	KindHardware  Kind = "hardware"
 	KindAsk       Kind = "ask"
-	// KindBandwidth is by hand. The command bandwidth starts it.
+	// KindBandwidth is on a schedule, or by hand: the command bandwidth starts it.
 	KindBandwidth Kind = "measure"
 )
 

@@ -49,6 +49,8 @@ type DeviceState struct {
 	Hardware  *HardwareState `json:"hardware,omitempty"`
 	// Paths are the paths to devices of peers, in the order of the peers.
 	Paths []PathState `json:"paths,omitempty"`
+	// Bandwidth is absent if it is not measured on a schedule.
+	Bandwidth *BandwidthState `json:"bandwidth,omitempty"`
 	// Stuck is a child of a probe or contract run that was killed and has not exited.
 	Stuck *Stuck `json:"stuck,omitempty"`
 	// OutOfTime is what was not finished when the time of an audit was up.

@@ -43,8 +43,9 @@ type Config struct {
 	// child reads all devices, except those that failed recently and those that a stuck
 	// child still reads.
 	Hardware Schedule
-	// Paths is the schedule of runs that ask peers.
-	Paths Paths
+	// Paths is the schedule of runs that ask peers, and Bandwidth of measurements.
+	Paths     Paths
+	Bandwidth Bandwidth
 	// CounterWidth returns the bits of a counter in a table of counters. Zero means a gauge.
 	// Nil means that each counter has 64.
 	CounterWidth func(table string, group state.CounterGroup, name string) int
@@ -176,6 +177,8 @@ func (c *Config) Check() error {
 	} {
 		check(f.d == 0 || f.d >= minInterval, "--%s is %s: use a duration from %s, or 0s for none", f.name, f.d, minInterval)
 	}
+	check(c.Bandwidth.Interval == 0 || c.Bandwidth.Interval >= MinBandwidthInterval,
+		"--bandwidth.schedule is %s: use a duration from %s, or 0s for none", c.Bandwidth.Interval, MinBandwidthInterval)
 	check(c.Interval <= 0 || c.Interval >= minInterval, "--probe.interval is %s: use a duration from %s", c.Interval, minInterval)
 	check(c.Concurrency > 0, "--probe.concurrency is %d: use a number from 1", c.Concurrency)
 	check(c.Within == 0 || c.Within >= MinWithin, "--within is %s: use a duration from %s, or 0s for no limit", c.Within, MinWithin)

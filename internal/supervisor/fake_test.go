@@ -73,6 +73,8 @@ type children struct {
 	hardware  ofHardware
 	// asks has the scripts of children that ask a peer, which are counted under asking(peer).
 	asks of
+	// measures has those of children that measure, which are counted under measuring(device).
+	measures of
 }
 
 // fakes starts fake children and notes when.
@@ -105,6 +107,8 @@ func inventoryOf(device string) string { return "inventory of " + device }
 
 func asking(peer string) string { return "asking " + peer }
 
+func measuring(device string) string { return "measuring " + device }
+
 func hardwareOf(device string) string { return "hardware of " + device }
 
 const allHardware = "hardware"
@@ -118,6 +122,8 @@ func fakeCommand(kind state.Kind, device string, r wire.Request) child.Command {
 		return child.Command{Path: inventoryOf(device)}
 	case state.KindAsk:
 		return child.Command{Path: "ask of " + device, Name: asking(r.Path.Peer)}
+	case state.KindBandwidth:
+		return child.Command{Path: device, Name: measuring(device)}
 	case state.KindHardware:
 		return child.Command{Path: hardwareOf(strings.Join(r.Hardware.Devices, " ")), Name: allHardware, Args: r.Hardware.Devices}
 	default:
@@ -148,6 +154,8 @@ func (f *fakes) launch(c child.Command, out io.WriteCloser) child.Process {
 	}
 	peer, isAsk := strings.CutPrefix(name, asking(""))
 	switch of, isInventory := strings.CutPrefix(device, inventoryOf("")); {
+	case name == measuring(device):
+		p.script = f.measures(device, n)
 	case isAsk:
 		p.script = f.asks(peer, n)
 	case isInventory:
@@ -274,6 +282,8 @@ func (r *recorder) Observe(run *state.Run) {
 		name = contractsOf(run.Device)
 	case state.KindInventory:
 		name = inventoryOf(run.Device)
+	case state.KindBandwidth:
+		name = measuring(run.Device)
 	case state.KindHardware:
 		name = hardwareOf(run.Device)
 	}

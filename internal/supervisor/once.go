@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -174,20 +173,4 @@ func (w *worker) onceOnly(runs, inventories context.Context) {
 	if w.inventory != nil {
 		w.inventory.takeOne(inventories)
 	}
-}
-
-// Bandwidth measures a device in a child, which it kills when ctx is done or after two minutes.
-func (s *Supervisor) Bandwidth(ctx context.Context, device string) (b state.Bandwidth) {
-	const timeout = 2 * time.Minute
-	switch res := s.tryChild(ctx, task{device: device, kind: state.KindBandwidth, timeout: timeout}); {
-	case res.notStarted != nil:
-		b.Failure = res.notStarted.Error()
-	case res.run == nil:
-		b.Interrupted = "the command was interrupted"
-	default:
-		b = *cmp.Or(res.run.Bandwidth, &b)
-		b.Time, b.Failure = res.run.Started.UTC(), res.run.Error
-	}
-	b.Device, b.Hardware = device, cmp.Or(b.Hardware, new(state.Hardware))
-	return b
 }

@@ -80,7 +80,8 @@ func (p *pathWorker) next(now time.Time) (next *wire.PathTarget, at time.Time) {
 	return next, at
 }
 
-// ask runs one child. A device is left alone if its probes hang, or a child is left.
+// ask runs one child. A device is left alone if its probes hang, a child is left, or its bandwidth is
+// measured.
 func (p *pathWorker) ask(ctx context.Context, t wire.PathTarget) {
 	s := p.w.s
 	left := func(kind state.Kind) bool { return s.leftovers[leftoverKey{kind, p.w.name}] != nil }
@@ -89,9 +90,10 @@ func (p *pathWorker) ask(ctx context.Context, t wire.PathTarget) {
 	s.mu.Unlock()
 	p.began = time.Now()
 	p.after[t.Peer] = p.began
-	if hangs {
+	if hangs || !p.w.asking.TryLock() {
 		return
 	}
+	defer p.w.asking.Unlock()
 	release, err := s.inventories.acquireAs(ctx, false)
 	if err != nil {
 		return

@@ -15,6 +15,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"golang.org/x/sync/semaphore"
+
 	"rdma_exporter/internal/child"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/text"
@@ -36,6 +38,8 @@ type Supervisor struct {
 	// runs limits probe and contract runs, and inventories the rest of a device's runs, so that
 	// neither delays the other.
 	runs, inventories *limiter
+	// measuring is held while the bandwidth of a device is measured.
+	measuring *semaphore.Weighted
 
 	started  atomic.Bool
 	snapshot atomic.Pointer[state.Snapshot]
@@ -60,6 +64,8 @@ type Supervisor struct {
 	hardware *state.Run
 	// links are the earlier states of ports of devices that are absent or were not found yet.
 	links map[string]state.LinkHistory
+	// bandwidths are what was measured of devices before this process started or they vanished.
+	bandwidths map[string]*state.BandwidthState
 	// workers are those that have not ended, by device.
 	workers map[string]*worker
 	// vanished are the devices that vanished and have not returned, except those that come and go
@@ -101,15 +107,18 @@ func New(cfg Config) (*Supervisor, error) {
 		cfg:         cfg,
 		launch:      child.Start,
 		random:      rand.Float64,
+		measuring:   semaphore.NewWeighted(1),
 		linkChanged: make(chan struct{}, 1),
 		leftovers:   make(map[leftoverKey]*leftover),
 		links:       make(map[string]state.LinkHistory),
+		bandwidths:  make(map[string]*state.BandwidthState),
 		workers:     make(map[string]*worker),
 		vanished:    make(map[string]state.DeviceState),
 		awaited:     make(map[string]bool),
 	}
 	s.runs, s.inventories = newLimiter(cfg.Concurrency, &s.running), newLimiter(max(inventoryConcurrency, cfg.Concurrency), &s.running)
 	maps.Copy(s.links, cfg.Links)
+	maps.Copy(s.bandwidths, cfg.Bandwidth.Past)
 	s.publish()
 	return s, nil
 }
@@ -238,6 +247,7 @@ func (s *Supervisor) lose(w *worker) {
 	if transient {
 		return
 	}
+	s.bandwidths[w.name] = w.state.Bandwidth
 	w.state.Vanished = time.Now()
 	s.vanished[w.name] = state.DeviceState{Name: w.name, Vanished: w.state.Vanished, Info: w.state.Info}
 	if len(s.vanished) > maxVanished {

@@ -31,6 +31,10 @@ type worker struct {
 	inventory *inventoryWorker
 	// paths is nil if no peers are asked.
 	paths *pathWorker
+	// asking is held while a peer is asked or the bandwidth is measured.
+	asking       sync.Mutex
+	bandwidth    job
+	bandwidthLog changeLogger
 	// facts are what probe runs found out about the device. full is the last full run, as in
 	// the snapshot, and fullOK is true if the last attempt at one was ok. outdated is true if the
 	// configuration of the probes has changed since the last run was started.
@@ -67,9 +71,12 @@ func newWorker(s *Supervisor, name string) *worker {
 		probes:      job{kind: state.KindProbe, Schedule: s.cfg.Schedule},
 		portChanged: make(chan struct{}, 1),
 		reloaded:    make(chan struct{}, 1),
-		state:       state.DeviceState{Name: name, Present: true},
-		adapter:     newAdapter(log, s.takeLinks(name)),
-		transient:   s.cfg.Transient != nil && s.cfg.Transient(name),
+		state:       state.DeviceState{Name: name, Present: true, Bandwidth: s.bandwidths[name]},
+
+		bandwidthLog: changeLogger{log: log},
+		bandwidth:    job{kind: state.KindBandwidth, Schedule: Schedule{s.cfg.Bandwidth.Interval, bandwidthTime}},
+		adapter:      newAdapter(log, s.takeLinks(name)),
+		transient:    s.cfg.Transient != nil && s.cfg.Transient(name),
 	}
 	if s.cfg.Contract.Interval > 0 {
 		w.contracts = &contractRunner{
@@ -116,6 +123,9 @@ func (w *worker) work(ctx context.Context) {
 // false if a stuck child is left.
 func (w *worker) runAll(ctx context.Context) bool {
 	w.probes.due = time.Now().Add(w.s.firstDelay())
+	if w.bandwidth.Interval > 0 {
+		w.bandwidth.due = w.bandwidthDue()
+	}
 	for {
 		j := w.await(ctx)
 		if j == nil {
@@ -126,8 +136,10 @@ func (w *worker) runAll(ctx context.Context) bool {
 			if ctx.Err() != nil {
 				return true
 			}
-			// A probe run has become due and goes first.
-			j.due = time.Now()
+			// A probe run has become due and goes first, or the device cannot be measured yet.
+			if j.due = time.Now(); errors.Is(err, errBusy) {
+				j.due = j.due.Add(bandwidthWait)
+			}
 			continue
 		}
 		res := w.s.runChild(ctx, w.task(j))
@@ -138,6 +150,8 @@ func (w *worker) runAll(ctx context.Context) bool {
 		case res.run == nil:
 		case j.kind == state.KindContract:
 			w.deliver(res, w.contractRun(res))
+		case j.kind == state.KindBandwidth:
+			w.deliver(res, w.measured(res))
 		default:
 			w.deliver(res, w.probed(res))
 		}
@@ -176,12 +190,19 @@ func (w *worker) await(ctx context.Context) *job {
 	}
 }
 
-// next returns the job that is due first. If both are due, that is the probe run.
+// next returns the job that is due first. If several are due at the same time, that is the probe run.
 func (w *worker) next() *job {
-	if c := w.contracts; c != nil && !c.due.IsZero() && (w.probes.due.IsZero() || c.due.Before(w.probes.due)) {
-		return &c.job
+	first := &w.probes
+	sooner := func(j *job) {
+		if !j.due.IsZero() && (first.due.IsZero() || j.due.Before(first.due)) {
+			first = j
+		}
 	}
-	return &w.probes
+	if w.contracts != nil {
+		sooner(&w.contracts.job)
+	}
+	sooner(&w.bandwidth)
+	return first
 }
 
 // expediteProbe makes the next probe run come soon after a change of a port, since only a
@@ -196,9 +217,11 @@ func (w *worker) expediteProbe() {
 
 func (w *worker) task(j *job) task {
 	var r wire.Request
-	if j.kind == state.KindContract {
+	switch j.kind {
+	case state.KindBandwidth:
+	case state.KindContract:
 		r = w.contracts.request()
-	} else {
+	default:
 		w.fullOK = !w.outdated.Swap(false) && w.fullOK
 		r = wire.Request{Facts: w.facts, Short: !w.fullDue()}
 	}
@@ -210,6 +233,9 @@ func (w *worker) task(j *job) task {
 // grow old because contract runs of other devices hang. If the probes are suspect, too, they
 // would wait for the same slot.
 func (w *worker) acquire(ctx context.Context, j *job) (release func(), err error) {
+	if j == &w.bandwidth {
+		return w.acquireAlone(ctx)
+	}
 	// In RunOnce, a contract run on a device whose probes hang must not take the time of others.
 	suspect := j.hung || w.s.once && w.probes.hung
 	if !suspect {
@@ -377,6 +403,8 @@ func (w *worker) info() *state.Device {
 func (w *worker) schedule(j *job, run *state.Run) {
 	now, c, once := time.Now(), w.contracts, w.s.once
 	switch {
+	case j == &w.bandwidth:
+		j.due = w.bandwidthDue()
 	case j.kind == state.KindContract && c.goesOn():
 		// The next child starts at once, unless a probe run is already due.
 		j.due = now

@@ -75,7 +75,7 @@ func Hosts() []Host {
 		hostOf("memlock_too_small", changed(starve)),
 		hostOf("left_alone", changed(leaveAlone), waiting()),
 		hostOf("peers", changed(func(d *state.DeviceState) []health.Finding {
-			d.Paths = Paths()
+			d.Paths, d.Bandwidth = Paths(), Bandwidth()
 			return nothing(d)
 		})),
 		simulated(),

@@ -1,0 +1,108 @@
+package supervisor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"rdma_exporter/internal/state"
+)
+
+const (
+	// MinBandwidthInterval is the minimum of Bandwidth.Interval, if it is not zero.
+	MinBandwidthInterval = 4 * time.Hour
+	// bandwidthTime limits how long a child measures.
+	bandwidthTime = 2 * time.Minute
+	// bandwidthPause is the pause after the first measurement that did not end well, and the least
+	// between any two of a device.
+	bandwidthPause = time.Hour
+	// bandwidthWait is how long a measurement waits until nothing else stands in its way.
+	bandwidthWait = time.Minute
+)
+
+// errBusy is the error if a device cannot be measured yet.
+var errBusy = errors.New("the device hangs or asks a peer, or another device is measured")
+
+// Bandwidth is the schedule of measurements of bandwidth.
+type Bandwidth struct {
+	// Interval is the time between two measurements of a device. Zero means none.
+	Interval time.Duration
+	// Slot returns when a device is to be measured next after a time: once in an Interval.
+	Slot func(device string, after time.Time) time.Time
+	// Past has what was measured before this process started. It is not modified.
+	Past map[string]*state.BandwidthState
+}
+
+// bandwidthDue returns when the device is measured next. A measurement that ended well is not
+// repeated within half an interval, and pauses grow after others.
+func (w *worker) bandwidthDue() time.Time {
+	s, now, interval := w.s, time.Now(), w.bandwidth.Interval
+	s.mu.Lock()
+	last := copied(w.state.Bandwidth)
+	s.mu.Unlock()
+	if last.Failures > 0 && !w.bandwidth.began.IsZero() {
+		d := min(float64(bandwidthPause)*math.Exp2(float64(last.Failures-1)), float64(max(interval/4, bandwidthPause)))
+		return now.Add(time.Duration(d * (1 + s.cfg.Jitter*s.random())))
+	}
+	after := last.Tried.Add(bandwidthPause)
+	if last.Failures == 0 {
+		after = last.Tried.Add(interval / 2) //nolint:mnd // a half
+	}
+	if after.Before(now) || after.After(now.Add(interval)) { // The clock may have been wrong.
+		after = now
+	}
+	return now.Add(time.Until(s.cfg.Bandwidth.Slot(w.name, after))) // The clock may be set later.
+}
+
+// acquireAlone waits for a slot, in which no other device of the host is measured, and this one does
+// not ask peers. A device whose probes hang is left alone.
+func (w *worker) acquireAlone(ctx context.Context) (release func(), err error) {
+	if w.probes.hung || !w.s.measuring.TryAcquire(1) {
+		return nil, errBusy
+	}
+	if !w.asking.TryLock() {
+		w.s.measuring.Release(1)
+		return nil, errBusy
+	}
+	free, err := w.s.runs.acquireAs(ctx, w.bandwidth.hung)
+	release = func() {
+		w.asking.Unlock()
+		w.s.measuring.Release(1)
+		if err == nil {
+			free()
+		}
+	}
+	if err != nil {
+		release()
+	}
+	return release, err
+}
+
+// measured processes a measurement. It returns how the state of the device changes.
+func (w *worker) measured(res result) (change func(*state.DeviceState)) {
+	run := res.run
+	w.bandwidth.record(run)
+	w.bandwidthLog.run(run, res.stderr, "Measuring bandwidth failed", "Bandwidth can be measured again", "Bandwidth measured")
+	return func(dev *state.DeviceState) { dev.Bandwidth = new(copied(dev.Bandwidth).Next(run)) }
+}
+
+// Bandwidth measures a device in a child for somebody who waits. It kills the child when ctx is done,
+// or after two minutes.
+func (s *Supervisor) Bandwidth(ctx context.Context, device string) (b state.Bandwidth) {
+	switch res := s.tryChild(ctx, task{device: device, kind: state.KindBandwidth, timeout: bandwidthTime}); {
+	case res.notStarted != nil:
+		b.Failure = res.notStarted.Error()
+	case res.run == nil:
+		b.Interrupted = "the command was interrupted"
+	default:
+		b = *cmp.Or(res.run.Bandwidth, &b)
+		b.Time, b.Failure = res.run.Started.UTC(), res.run.Error
+		if r := res.run.Reduced; r != nil {
+			b.Interrupted = r.Detail
+		}
+	}
+	b.Device, b.Hardware = device, cmp.Or(b.Hardware, new(state.Hardware))
+	return b
+}
