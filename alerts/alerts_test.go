@@ -80,7 +80,6 @@ type expSample struct {
 	Value  float64 `yaml:"value"`
 }
 
-// metrics returns the names of the input series.
 func (g *testGroup) metrics() map[string]bool {
 	names := make(map[string]bool)
 	for _, s := range g.InputSeries {
@@ -136,7 +135,6 @@ func decode(t *testing.T, path string, into any) {
 	}
 }
 
-// TestPromtool lets promtool check the rules and run their tests.
 func TestPromtool(t *testing.T) {
 	t.Parallel()
 	tool := running.FindPrometheus(t, "promtool")

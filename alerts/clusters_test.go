@@ -85,7 +85,6 @@ func clustered(alert string, fires, silent testGroup) testGroup {
 	return g
 }
 
-// alerts lists the alerts that the test looks for.
 func (g *testGroup) alerts() []string {
 	names := make(map[string]bool)
 	for _, test := range g.AlertRuleTest {
@@ -94,7 +93,6 @@ func (g *testGroup) alerts() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// raises reports whether the alert is to fire in the test.
 func (g *testGroup) raises(alert string) bool {
 	return slices.ContainsFunc(g.AlertRuleTest, func(test alertTest) bool { return test.Alertname == alert && len(test.ExpAlerts) > 0 })
 }

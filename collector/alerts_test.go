@@ -18,7 +18,6 @@ func absentAtFirst() map[string]string {
 	}
 }
 
-// ruleCounters returns the counters that the rules use.
 func ruleCounters(t *testing.T) []string {
 	t.Helper()
 	var names []string

@@ -133,7 +133,6 @@ func (s scene) leanly() scene {
 	return s
 }
 
-// finding returns the scene with findings of its only device.
 func (s scene) finding(all ...health.Finding) scene {
 	s.found = map[string][]health.Finding{s.snapshot.Devices[0].Name: all}
 	return s

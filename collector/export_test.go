@@ -9,7 +9,6 @@ func Names() []string {
 	return names
 }
 
-// everything returns the choice of every collector.
 func everything() Choice {
 	c := make(Choice)
 	for _, p := range Parts() {

@@ -143,7 +143,6 @@ func latency(port int, path state.LatencyPath, mode state.LatencyMode, vector in
 	return l
 }
 
-// contractRun is a contract run in which every contract holds.
 func contractRun(device string) *state.Run {
 	r := &state.Run{
 		Kind: state.KindContract, Device: device, Started: started().Add(time.Minute),

@@ -17,7 +17,6 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// with returns the series that have a prefix.
 func with(prefix string, all map[string]string) []string {
 	var names []string
 	for name := range all {

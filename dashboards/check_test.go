@@ -13,7 +13,6 @@ import (
 
 func contains(s, part string) bool { return strings.Contains(s, part) }
 
-// check returns what is wrong with a dashboard.
 func check(d board, all []board, v vocabulary) []string {
 	c := &checker{board: d, all: all, vocabulary: v, variables: make(map[string]variable)}
 	c.head()
@@ -62,7 +61,6 @@ func panels(d board) []*panel {
 	return list
 }
 
-// expression is an expression with the place where it stands.
 type expression struct {
 	place, expr string
 	instant     bool
@@ -287,7 +285,6 @@ func (c *checker) grid() {
 	apart(open)
 }
 
-// panel checks what each panel must have.
 func (c *checker) panel(p *panel) {
 	problem := func(format string, args ...any) {
 		c.problem("panel %q: %s", p.Title, fmt.Sprintf(format, args...))
@@ -406,7 +403,6 @@ func (c *checker) columns(p *panel) []string {
 	return names
 }
 
-// table checks that the columns of a table are there.
 func (c *checker) table(p *panel, problem func(string, ...any)) {
 	names := c.columns(p)
 	var titles []string
@@ -467,7 +463,6 @@ func (c *checker) cheap(e expression, p promql.Expression, problem func(string, 
 	}
 }
 
-// expression checks the names in an expression.
 func (c *checker) expression(e expression) {
 	problem := func(format string, args ...any) {
 		c.problem("%s: %s in %s", e.place, fmt.Sprintf(format, args...), e.expr)

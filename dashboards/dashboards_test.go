@@ -38,7 +38,6 @@ func TestHistograms(t *testing.T) {
 	}
 }
 
-// TestDashboards checks each dashboard by itself.
 func TestDashboards(t *testing.T) {
 	v := readVocabulary(t)
 	all := declared(t)
@@ -73,7 +72,6 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// TestEveryMetricIsShown verifies that each metric is on a dashboard.
 func TestEveryMetricIsShown(t *testing.T) {
 	v := readVocabulary(t)
 	shown := make(map[string]bool)

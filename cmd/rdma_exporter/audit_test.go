@@ -24,7 +24,6 @@ func TestQuotedList(t *testing.T) {
 	}
 }
 
-// names are what a folder has.
 func names(t *testing.T, folder string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(folder)

@@ -28,7 +28,6 @@ var values = []struct {
 	{"everything", map[string]int{"AlertmanagerConfig": 1, "ConfigMap": 5, "DaemonSet": 1, "NetworkPolicy": 1, "PodMonitor": 1, "PrometheusRule": 2, "ServiceAccount": 1}},
 }
 
-// valuesFile is the path of one of them.
 func valuesFile(name string) string { return filepath.Join(chart, "ci", name+".yaml") }
 
 // chartObjects renders the chart with one of the files and decodes what comes out.

@@ -73,7 +73,6 @@ func only[T object](t *testing.T, objects []object) T {
 	return all[0]
 }
 
-// every returns the objects of a type.
 func every[T object](objects []object) []T {
 	var all []T
 	for _, o := range objects {
@@ -84,7 +83,6 @@ func every[T object](objects []object) []T {
 	return all
 }
 
-// kinds counts objects by their kinds.
 func kinds(objects []object) map[string]int {
 	count := make(map[string]int)
 	for _, o := range objects {

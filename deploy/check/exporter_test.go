@@ -65,7 +65,6 @@ tls_server_config: {cert_file: tls.crt, key_file: tls.key}
 basic_auth_users: {prometheus: $2a$10$b1xfXdmzL57EHyWETnkYQOnl18rSbws8V.ugnVxQhFboIg43CAoRy}
 `
 
-// certificate makes a certificate and its key.
 func certificate(t *testing.T) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -43,7 +43,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// provide finds the exporter.
 func provide() error {
 	exporter = os.Getenv(envBinary)
 	if !filepath.IsAbs(exporter) {
@@ -61,7 +60,6 @@ func render(t *testing.T, args ...string) (string, error) {
 	return helmTemplate("rdma-exporter", chart, append([]string{"--namespace=monitoring"}, args...)...)
 }
 
-// rendered is render where it has to succeed.
 func rendered(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := render(t, args...)
@@ -71,7 +69,6 @@ func rendered(t *testing.T, args ...string) string {
 	return out
 }
 
-// read returns a file of the repository.
 func read(t *testing.T, path string) string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(root, path))

@@ -13,7 +13,6 @@ import (
 
 var update = flag.Bool("update", false, "write the table of the chart's README")
 
-// tableHead is what the table of values follows in the chart's README.
 const tableHead = "<!-- What follows is written by make generate, from values.yaml. -->\n"
 
 // TestReadme holds the chart's README to its values.

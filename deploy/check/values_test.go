@@ -352,7 +352,6 @@ func TestValuesUsed(t *testing.T) {
 	}
 }
 
-// renderWith renders the chart with values.
 func renderWith(t *testing.T, values map[string]any) (string, error) {
 	t.Helper()
 	var args []string
@@ -366,7 +365,6 @@ func renderWith(t *testing.T, values map[string]any) (string, error) {
 	return render(t, args...)
 }
 
-// renderedWith is renderWith where it has to succeed.
 func renderedWith(t *testing.T, values map[string]any) string {
 	t.Helper()
 	out, err := renderWith(t, values)
@@ -376,7 +374,6 @@ func renderedWith(t *testing.T, values map[string]any) string {
 	return out
 }
 
-// parse parses a file of values.
 func parse(t *testing.T, file string) map[string]any {
 	t.Helper()
 	content, err := os.ReadFile(file)

@@ -48,7 +48,6 @@ type page struct {
 	rest     []reflect.Type
 }
 
-// read reads the comments of a package.
 func (p *page) read(t *testing.T, dir string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))

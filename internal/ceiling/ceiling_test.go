@@ -13,7 +13,6 @@ import (
 	"rdma_exporter/verbs/simulated"
 )
 
-// verbsOf returns the verbs that create and destroy objects of a type.
 func verbsOf(typ string) (create, destroy verbs.Verb) {
 	pair := map[string][2]verbs.Verb{
 		"cq": {verbs.CreateCQ, verbs.DestroyCQ}, "qp": {verbs.CreateQP, verbs.DestroyQP}, "srq": {verbs.CreateSRQ, verbs.DestroySRQ},

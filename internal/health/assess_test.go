@@ -63,12 +63,10 @@ type record struct{ *golden.Recorder }
 
 func recording(t *testing.T) record { return record{golden.Record(t)} }
 
-// add records all findings in a state.
 func (r record) add(name string, s *state.DeviceState) { r.found(name, assess(s)) }
 
 func (r record) found(name string, all []health.Finding) { r.Add(name, texts("", all)...) }
 
-// texts returns the texts of findings and, indented, of their consequences.
 func texts(indent string, all []health.Finding) (lines []string) {
 	for _, f := range all {
 		lines = append(lines, fmt.Sprintf("%s%s %s %s: %s", indent, f.Severity, f.Kind, f.Subject, f.Message))

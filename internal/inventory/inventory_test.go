@@ -685,7 +685,6 @@ func TestLargeTable(t *testing.T) {
 	}
 }
 
-// queuePairs returns the numbers of queue pairs.
 func queuePairs(i *state.Inventory) []state.ObjectCount {
 	return slices.DeleteFunc(slices.Clone(i.Objects), func(o state.ObjectCount) bool { return o.Type != "qp" })
 }

@@ -38,7 +38,6 @@ func (h host) write(path, content string) {
 	}
 }
 
-// process makes the files of a process, by name.
 func (h host) process(pid int, files map[string]string) {
 	h.t.Helper()
 	for name, content := range files {
@@ -50,7 +49,6 @@ func (h host) file(pid int, name string) string {
 	return filepath.Join(h.proc, strconv.Itoa(pid), name)
 }
 
-// controller makes the files of the RDMA controller of a cgroup.
 func (h host) controller(cgroup, current, limits string) {
 	h.t.Helper()
 	h.write(filepath.Join(h.cgroup, cgroup, "rdma.current"), current)
@@ -116,7 +114,6 @@ func identify(t *testing.T, files map[string]string) (Identity, error) {
 	return h.reader().Identify(7)
 }
 
-// fixture returns a file of testdata.
 func fixture(t testing.TB, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name))
@@ -126,7 +123,6 @@ func fixture(t testing.TB, name string) string {
 	return string(data)
 }
 
-// change replaces a part of a fixture.
 func change(t *testing.T, s, from, to string) string {
 	t.Helper()
 	if !strings.Contains(s, from) {

@@ -17,7 +17,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// childVariable makes the test binary a child of a test.
 const childVariable = "OWNER_TEST_CHILD"
 
 // locked is how much memory the child locks, in bytes.
@@ -103,7 +102,6 @@ func start(t *testing.T, kind string) (cmd *exec.Cmd, end func()) {
 	return cmd, func() { _ = stdin.Close() }
 }
 
-// callAll returns the errors of all calls for a process.
 func callAll(r *Reader, pid int) map[string]error {
 	_, process := r.Process(pid)
 	_, identify := r.Identify(pid)

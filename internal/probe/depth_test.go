@@ -13,7 +13,6 @@ import (
 	"rdma_exporter/verbs/simulated"
 )
 
-// creators are the verbs that create something.
 var creators = []verbs.Verb{
 	verbs.AllocPD, verbs.RegMR, verbs.CreateAH, verbs.CreateCompChannel, verbs.CreateCQ, verbs.CreateSRQ, verbs.CreateQP,
 }

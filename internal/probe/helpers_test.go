@@ -83,7 +83,6 @@ func still(t *testing.T, p *simulated.Profile, o probe.Options) (r state.Run) {
 	return r
 }
 
-// named returns a probe of a run.
 func named(t testing.TB, r state.Run, name string) state.Probe {
 	t.Helper()
 	i := slices.IndexFunc(r.Probes, func(p state.Probe) bool { return p.Name == name })

@@ -53,7 +53,6 @@ func (s *fakeSocket) Close() error {
 	return nil
 }
 
-// fake returns a Conn that is answered by a function, and the sockets that it opens.
 func fake(t testing.TB, answer func(netlink.Message) [][]byte) (*Conn, *[]*fakeSocket) {
 	t.Helper()
 	var sockets []*fakeSocket
@@ -81,7 +80,6 @@ func datagrams(all ...datagram) func(netlink.Message) [][]byte {
 	}
 }
 
-// build makes a message.
 func build(kind netlink.HeaderType, flags netlink.HeaderFlags, data []byte) datagram {
 	return func(m netlink.Message) []byte {
 		b := binary.NativeEndian.AppendUint32(nil, uint32(unix.NLMSG_HDRLEN+len(data)))
@@ -93,7 +91,6 @@ func build(kind netlink.HeaderType, flags netlink.HeaderFlags, data []byte) data
 	}
 }
 
-// reply makes the reply that is asked for.
 func reply(data []byte) datagram {
 	return func(m netlink.Message) []byte { return build(m.Header.Type, netlink.Multi, data)(m) }
 }
@@ -124,7 +121,6 @@ func to(change func(*netlink.Header), d datagram) datagram {
 	}
 }
 
-// nest makes an attribute.
 func nest(kind uint16, parts ...[]byte) []byte {
 	b, err := netlink.MarshalAttributes([]netlink.Attribute{{Type: kind, Data: slices.Concat(parts...)}})
 	if err != nil {
@@ -150,10 +146,8 @@ func pds(numbers ...uint32) []byte {
 	return slices.Concat(attribute32(attrDeviceIndex, 3), text(attrDeviceName, "mlx5_0"), nest(attrPDs, rows...))
 }
 
-// pd replies with a table of PDs.
 func pd(numbers ...uint32) datagram { return reply(pds(numbers...)) }
 
-// dumpPDs returns the numbers that a dump visits.
 func dumpPDs(ctx context.Context, conn *Conn) (numbers []uint32, err error) {
 	err = conn.Dump(ctx, 3, PD, func(o *Object) error {
 		numbers = append(numbers, o.ID)

@@ -24,7 +24,6 @@ func header() []byte {
 	return slices.Concat(attribute32(attrDeviceIndex, 3), text(attrDeviceName, "siw0"), attribute32(attrPort, 1))
 }
 
-// counterTable is the payload of a table of counters.
 func counterTable(rows ...[]byte) []byte {
 	return append(header(), nest(0x8000|attrCounters, rows...)...)
 }
@@ -58,7 +57,6 @@ func exchanged(t *testing.T, command netlink.HeaderType, data []byte, answer, de
 	return conn
 }
 
-// try makes each exchange by a call.
 func try[T any](t *testing.T, command netlink.HeaderType, data []byte, exchanges map[string]exchange, call func(*Conn) (T, error)) {
 	t.Helper()
 	for name, e := range exchanges {

@@ -9,7 +9,6 @@ import (
 	"github.com/mdlayher/netlink"
 )
 
-// collect decodes a message of a dump.
 func collect(t Type, data []byte) (all []Object, err error) {
 	err = objects(t, data, func(o *Object) error {
 		all = append(all, *o)
@@ -18,7 +17,6 @@ func collect(t Type, data []byte) (all []Object, err error) {
 	return all, err
 }
 
-// single decodes attributes of a row into an object.
 func single(o Object, data []byte) (Object, error) {
 	err := attributes(data, func(ad *netlink.AttributeDecoder) { o.decode(o.Type.table().id, ad) })
 	return o, err

@@ -49,7 +49,6 @@ func recordings(t testing.TB) []recording {
 	return all
 }
 
-// datagrams returns the replies to a request.
 func (r recording) datagrams(t testing.TB, section string) [][]byte {
 	t.Helper()
 	text, ok := r.sections[section]

@@ -115,7 +115,6 @@ func heapInUse() uint64 {
 	return stats.HeapAlloc
 }
 
-// start runs a program until the test ends.
 func start(t testing.TB, name string, arguments ...string) *exec.Cmd {
 	t.Helper()
 	command := exec.Command(name, arguments...)
@@ -128,7 +127,6 @@ func start(t testing.TB, name string, arguments ...string) *exec.Cmd {
 	return command
 }
 
-// hold runs the holder until the test ends.
 func hold(t testing.TB, arguments ...string) *running.Held {
 	t.Helper()
 	path := os.Getenv("RDMA_HOLDER")
@@ -151,7 +149,6 @@ func said(t *testing.T, line, key string) uint32 {
 	return 0
 }
 
-// rdma runs rdma(8).
 func rdma(t testing.TB, arguments ...string) []byte {
 	t.Helper()
 	output, err := exec.Command("rdma", append([]string{"-d", "-j", "resource"}, arguments...)...).Output()
@@ -179,7 +176,6 @@ func connect(t testing.TB) *Conn {
 	return conn
 }
 
-// deviceIndex finds a device, which must be there.
 func deviceIndex(t testing.TB, conn *Conn, name string) uint32 {
 	t.Helper()
 	devices := running.Must(conn.Devices(within(t, time.Minute)))(t)
@@ -192,7 +188,6 @@ func deviceIndex(t testing.TB, conn *Conn, name string) uint32 {
 	return 0
 }
 
-// list reads a whole table.
 func list(t testing.TB, conn *Conn, index uint32, kind Type) []Object {
 	t.Helper()
 	var objects []Object
@@ -489,7 +484,6 @@ func TestForeignSender(t *testing.T) {
 	}
 }
 
-// read runs this program as a reader.
 func read(t testing.TB, program, mode string, attributes *syscall.SysProcAttr) reading {
 	t.Helper()
 	command := exec.Command(program)

@@ -113,7 +113,6 @@ func hardwareOf(device string) string { return "hardware of " + device }
 
 const allHardware = "hardware"
 
-// fakeCommand is a Config.Command for fake children.
 func fakeCommand(kind state.Kind, device string, r wire.Request) child.Command {
 	switch kind {
 	case state.KindContract:
@@ -177,7 +176,6 @@ func (f *fakes) startsOf(device string) []time.Duration {
 	return append([]time.Duration(nil), f.starts[device]...)
 }
 
-// check reports what the supervisor must never do.
 func (f *fakes) check(t *testing.T) {
 	t.Helper()
 	f.mu.Lock()

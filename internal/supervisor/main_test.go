@@ -64,7 +64,6 @@ func testConfig() Config {
 	return c
 }
 
-// eventually waits until ok holds.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {

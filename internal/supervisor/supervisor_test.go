@@ -99,7 +99,6 @@ func (b *bench) discover() ([]string, error) {
 	return b.devices, b.err
 }
 
-// asked returns the request for the n-th child of a kind.
 func (b *bench) asked(kind state.Kind, n int) wire.Request {
 	b.t.Helper()
 	b.mu.Lock()
@@ -154,7 +153,6 @@ func (b *bench) logs(text string) int { return strings.Count(b.log.String(), tex
 
 func always(s script) of { return func(string, int) script { return s } }
 
-// names returns the devices that are present.
 func names(s *state.Snapshot) []string {
 	present := *s
 	present.Devices = slices.DeleteFunc(slices.Clone(s.Devices), func(d state.DeviceState) bool { return !d.Present })

@@ -11,7 +11,6 @@ import (
 	"rdma_exporter/internal/terminal"
 )
 
-// newTerminal returns a terminal of a size.
 func newTerminal(t *testing.T, rows, columns int) *os.File {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

@@ -59,7 +59,6 @@ func get(h http.Handler, method, path string) *httptest.ResponseRecorder {
 	return w
 }
 
-// devices is a snapshot with a device in each state.
 func devices() *state.Snapshot {
 	info := &state.Device{Ports: []state.Port{{Number: 1, State: "active"}, {Number: 2, State: "down"}}}
 	return &state.Snapshot{

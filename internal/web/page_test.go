@@ -33,12 +33,10 @@ func hostConfig(host apitest.Host) web.Config {
 	return c
 }
 
-// status returns the status of a host of apitest.
 func status(host apitest.Host, now time.Time) *api.Status {
 	return api.New(host.Evaluated(), api.Options{Now: now, Version: "1.2.3", Host: "node-17"})
 }
 
-// page returns the status page of a host of apitest.
 func page(t *testing.T, host apitest.Host) *httptest.ResponseRecorder {
 	t.Helper()
 	w := get(handler(t, hostConfig(host)), "GET", "/")

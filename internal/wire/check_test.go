@@ -14,7 +14,6 @@ import (
 	"rdma_exporter/internal/text"
 )
 
-// forms has a string of each form.
 func forms() map[string]string {
 	return map[string]string{
 		"": "text", "name": "ConnectX-7", "word": "rc", "verb": "ibv_create_qp", "object": "qp", "device": "mlx5 0/é",

@@ -113,7 +113,6 @@ func legible(t *testing.T, v view, seen *sight) {
 	complain(t, "too small to tap", small)
 }
 
-// sound verifies that the page has a title and a language, and that no text of a device ran.
 func sound(t *testing.T, seen *sight) {
 	t.Helper()
 	if seen.Title == "" || seen.Lang != "en" {

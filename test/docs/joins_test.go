@@ -7,7 +7,6 @@ import (
 	"testing"
 )
 
-// promqlBlock is a block of PromQL on a page.
 var promqlBlock = regexp.MustCompile("(?s)```promql\n(.+?)```")
 
 // TestJoins asks the queries of docs/hardware.md, in the order of the page, of a host that

@@ -18,7 +18,6 @@ type page struct {
 	text string
 }
 
-// pages returns every page of the repository.
 func pages(t *testing.T) []page {
 	t.Helper()
 	var all []page

@@ -101,7 +101,6 @@ type node struct {
 	acted bool
 }
 
-// start starts the exporter of a node.
 func (s *scenario) start(t testing.TB, number int) *node {
 	t.Helper()
 	n := &node{scenario: s, number: number, dir: t.TempDir()}

@@ -50,7 +50,6 @@ func (m metrics) judged(device string) int {
 	return int(m.sum("rdma_contract_verdicts", "device", device))
 }
 
-// violated are the contracts that a device violates.
 func (m metrics) violated(device string) []string {
 	var all []string
 	for _, s := range m.all("rdma_contract_violated", "device", device) {

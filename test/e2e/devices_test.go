@@ -147,7 +147,6 @@ func TestDevicesComeAndGo(t *testing.T) {
 	e.scrape(t).want(t, 1, "rdma_devices")
 }
 
-// text returns the exposition.
 func (e *exporter) text(t testing.TB) string {
 	t.Helper()
 	text, _ := e.exposition(t)

@@ -92,7 +92,6 @@ func (e *exporter) stop(t testing.TB) time.Duration {
 	return took
 }
 
-// children returns the ids of the exporter's children.
 func (e *exporter) children(t testing.TB) []int {
 	t.Helper()
 	var children []int
@@ -123,7 +122,6 @@ func processes(t testing.TB, program string) []int {
 	return pids
 }
 
-// get asks for a path and returns status and body.
 func (e *exporter) get(t testing.TB, path string) (status int, body string) {
 	t.Helper()
 	status, body, _ = e.fetch(t, path, nil)

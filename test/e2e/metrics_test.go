@@ -130,7 +130,6 @@ func (m metrics) runs(device, outcome string) float64 {
 	return m.sum("rdma_probe_runs_total", "device", device, "outcome", outcome)
 }
 
-// contractRuns returns how many contract runs on a device had an outcome.
 func (m metrics) contractRuns(device, outcome string) float64 {
 	return m.sum("rdma_contract_runs_total", "device", device, "outcome", outcome)
 }

@@ -29,7 +29,6 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	panic(r)
 }
 
-// failing returns what a test said as it failed.
 func failing(t *testing.T, f func(t testing.TB)) string {
 	r := &recorder{TB: t}
 	func() {

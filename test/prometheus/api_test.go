@@ -40,12 +40,10 @@ func (s series) hasNumber() bool {
 
 func stamp(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64) }
 
-// query evaluates an expression at one time.
 func (a *api) query(expression string, at time.Time) ([]series, error) {
 	return a.series("query", url.Values{"query": {expression}, "time": {stamp(at)}})
 }
 
-// queryRange evaluates an expression over a range of time.
 func (a *api) queryRange(expression string, r timeRange) ([]series, error) {
 	return a.series("query_range", url.Values{
 		"query": {expression}, "start": {stamp(r.from)}, "end": {stamp(r.to)}, "step": {fmt.Sprint(r.step.Seconds())},

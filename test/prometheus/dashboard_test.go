@@ -84,7 +84,6 @@ func (d datasource) isVariable() bool {
 	return d.UID == "" || d.UID == "$datasource" || d.UID == "${datasource}"
 }
 
-// readDashboards reads the dashboards of a folder.
 func readDashboards(t testing.TB, folder string) []*dashboard {
 	t.Helper()
 	var all []*dashboard

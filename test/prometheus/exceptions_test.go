@@ -29,7 +29,6 @@ type exceptions struct {
 	Unscraped map[string][]string `yaml:"unscraped"`
 }
 
-// readExceptions reads the exceptions in a file of testdata.
 func readExceptions(t testing.TB, name string) exceptions {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))

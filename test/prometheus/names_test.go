@@ -24,7 +24,6 @@ func (p *proof) checkNames(t testing.TB) {
 	}
 }
 
-// legendLabels returns the labels that a legend shows.
 func legendLabels(legend string) []string {
 	var all []string
 	for _, m := range regexp.MustCompile(`\{\{\s*(.+?)\s*\}\}`).FindAllStringSubmatch(legend, -1) {

@@ -15,7 +15,6 @@ import (
 	"rdma_exporter/test/running"
 )
 
-// ruleFile is a file of rules.
 type ruleFile struct {
 	// name is that of the file, without its folder.
 	name string
@@ -53,7 +52,6 @@ func list(t testing.TB, folder, pattern string) []string {
 	return paths
 }
 
-// rules returns the rules of the file.
 func (f ruleFile) rules(t testing.TB) []rule {
 	t.Helper()
 	var content struct {

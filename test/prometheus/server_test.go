@@ -22,7 +22,6 @@ func startPrometheus(t testing.TB, rules []ruleFile, scrapes time.Duration, targ
 	return start(t, running.FindPrometheus(t, "prometheus"), nil, rules, scrapes, targets...)
 }
 
-// start is startPrometheus for a program with flags.
 func start(t testing.TB, program string, flags []string, rules []ruleFile, scrapes time.Duration, targets ...string) *api {
 	t.Helper()
 	config := map[string]any{

@@ -33,7 +33,6 @@ const repository = "../.."
 
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 
-// rpms are the architectures as rpm calls them.
 var rpms = map[string]string{"amd64": "x86_64", "arm64": "aarch64"}
 
 // setting returns a variable of the environment, which make test-release sets.

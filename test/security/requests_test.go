@@ -87,7 +87,6 @@ func TestHiddenQueuePairs(t *testing.T) {
 	})
 }
 
-// newPair makes a certificate and its key, and returns their files.
 func newPair(t *testing.T) (cert, key string) {
 	t.Helper()
 	dir := t.TempDir()

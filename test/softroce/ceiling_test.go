@@ -163,7 +163,6 @@ func TestCeilingOfUsedDevice(t *testing.T) {
 // However a climb is ended in the middle, the kernel holds nothing afterwards.
 func TestCeilingInterrupted(t *testing.T) { ceilingInterrupted(t, active, "qp") }
 
-// ceilingInterrupted is TestCeilingInterrupted for a device and a type.
 func ceilingInterrupted(t *testing.T, device, typ string) {
 	t.Helper()
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {

@@ -248,7 +248,6 @@ func (e *exporter) scrape() metrics {
 	return e.scrapeOf("")
 }
 
-// scrapeOf is scrape of a part of the metrics, which a query names.
 func (e *exporter) scrapeOf(query string) metrics {
 	e.t.Helper()
 	b, err := e.get("/metrics?" + query)

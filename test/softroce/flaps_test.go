@@ -15,7 +15,6 @@ import (
 // and a restart keeps that.
 func TestFlaps(t *testing.T) { flapsOf(t, "rxe") }
 
-// flapsOf is TestFlaps for a device of a driver.
 func flapsOf(t *testing.T, driver string) {
 	t.Helper()
 	const flaps = 20

@@ -75,7 +75,6 @@ func awaitResources(t testing.TB, before string) {
 	awaitHeld(t, before, resources)
 }
 
-// awaitHeld is awaitResources by what a function returns.
 func awaitHeld(t testing.TB, before string, held func(testing.TB) string) {
 	t.Helper()
 	var now string
@@ -87,7 +86,6 @@ func awaitHeld(t testing.TB, before string, held func(testing.TB) string) {
 	t.Errorf("the kernel holds\n%s\nand held before\n%s", now, before)
 }
 
-// proc is a process.
 type proc struct {
 	pid int
 	// command is that of a child of the exporter, and device what the command is for.

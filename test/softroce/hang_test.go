@@ -85,7 +85,6 @@ func isStopped(pid int) bool {
 	return true
 }
 
-// rdmaVerbsIoctl is RDMA_VERBS_IOCTL of the kernel.
 const rdmaVerbsIoctl = 0xc0181b01
 
 // methods are verbs by the object (enum uverbs_default_objects) and the method

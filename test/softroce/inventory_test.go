@@ -23,7 +23,6 @@ import (
 // holderFile is the program that holds objects.
 var holderFile = os.Getenv("RDMA_HOLDER")
 
-// hold starts the holder, which holds objects until the test ends.
 func hold(t testing.TB, wrap []string, args ...string) *running.Held {
 	t.Helper()
 	if holderFile == "" {
@@ -77,7 +76,6 @@ func table(t testing.TB) []tracked {
 	return all
 }
 
-// counts are figures by what they count.
 type counts map[string]float64
 
 // count returns what the metrics of the inventory are to say of a device that
@@ -109,7 +107,6 @@ func count(objects []tracked, device string) counts {
 	return c
 }
 
-// counted is count by the metrics.
 func counted(m metrics, device string) counts {
 	c := make(counts)
 	for _, s := range m.find("rdma_resource_objects", "device", device) {

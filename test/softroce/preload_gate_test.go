@@ -15,7 +15,6 @@ import (
 	"rdma_exporter/test/running"
 )
 
-// faultsLibrary returns the library of test/faults.
 func faultsLibrary(t *testing.T) string {
 	t.Helper()
 	file := os.Getenv("RDMA_FAULTS_LIBRARY")

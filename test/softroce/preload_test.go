@@ -155,7 +155,6 @@ type preloadCell struct {
 	slow float64
 }
 
-// preloaded returns the cell of a verb with a fault, and what comes of that.
 func preloaded(v expected.Verb, fault, rule string, want expected.Run, signs ...string) preloadCell {
 	c := preloadCell{verb: v, fault: fault, rules: []string{string(v.Verb) + " " + rule}}
 	c.want = seen{outcome: want.Outcome, failed: want.Failed, unjudged: want.Unjudged, signs: signs}

@@ -165,7 +165,6 @@ func rightsOf(t *testing.T, pid int) rights {
 	return r
 }
 
-// dialerIn returns a function that connects from the network namespace of a process.
 func dialerIn(pid int) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		type result struct {

@@ -105,7 +105,6 @@ func start(t testing.TB, unit string) {
 	running.Command(t, "systemctl", "start", unit)
 }
 
-// await waits until a condition holds.
 func await(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !condition(); time.Sleep(poll) {
@@ -121,7 +120,6 @@ var client = &http.Client{
 	Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}},
 }
 
-// get asks the exporter for a page.
 func get(url string) ([]byte, error) {
 	request, err := http.NewRequest(http.MethodGet, url, http.NoBody)
 	if err != nil {

@@ -34,7 +34,6 @@ func ok(t *testing.T, err error) {
 	}
 }
 
-// wantErrno checks an error of a verb.
 func wantErrno(t *testing.T, err error, verb verbs.Verb, errno syscall.Errno) {
 	t.Helper()
 	var e *verbs.Error
@@ -60,7 +59,6 @@ func like(t *testing.T, name string, change func(*simulated.DeviceProfile)) *sim
 	return nil
 }
 
-// open opens the first device of a profile.
 func open(t *testing.T, p *simulated.Profile) verbs.Device {
 	t.Helper()
 	return must(simulated.New(p, nil).Open(p.Devices[0].Name))(t)
@@ -85,7 +83,6 @@ func (c *calls) End(call verbs.Call) {
 	c.ended = append(c.ended, call)
 }
 
-// of returns the finished calls of a verb.
 func (c *calls) of(v verbs.Verb) []verbs.Call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,14 +98,12 @@ func (c *calls) began(v verbs.Verb) bool {
 
 var qpCap = verbs.QPCap{MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 2, MaxRecvSGE: 2, MaxInlineData: 32}
 
-// end is a QP with what belongs to it.
 type end struct {
 	verbs.QP
 	send, recv verbs.CQ
 	mr         verbs.MR
 }
 
-// newEnd returns a QP in RESET.
 func newEnd(t *testing.T, d verbs.Device, pd verbs.PD, typ verbs.QPType) *end {
 	t.Helper()
 	e := &end{
@@ -142,7 +137,6 @@ func (e *end) rts(t *testing.T) {
 	e.modify(t, attr, mask)
 }
 
-// ahAttr is the address of port 1.
 func ahAttr(t *testing.T, d verbs.Device) verbs.AHAttr {
 	t.Helper()
 	for _, g := range must(d.GIDTable())(t) {
@@ -216,7 +210,6 @@ func (c client) channel() verbs.CompChannel {
 	return must(c.d.CreateCompChannel())(c.T)
 }
 
-// cqContext is the context of the CQs of clients.
 const cqContext = 0xabc
 
 func (c client) cq(ch verbs.CompChannel) verbs.CQ {

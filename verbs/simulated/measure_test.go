@@ -54,7 +54,6 @@ func newBench(t *testing.T, p *simulated.Profile, tracer verbs.Tracer, vector in
 	return b
 }
 
-// flushes returns a measurement of flushed sends.
 func (b *bench) flushes() verbs.Measurement {
 	b.Helper()
 	q := must(b.pd.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: b.cq, RecvCQ: b.cq, Cap: qpCap}))(b.T)
@@ -66,7 +65,6 @@ func (b *bench) flushes() verbs.Measurement {
 	}
 }
 
-// messages returns a measurement of messages.
 func (b *bench) messages() verbs.Measurement {
 	b.Helper()
 	from := newEnd(b.T, b.d, b.pd, verbs.RC)
@@ -100,7 +98,6 @@ func (b *bench) measure(m verbs.Measurement) verbs.Samples {
 	return got
 }
 
-// repeated returns n times the same time.
 func repeated(n int, d time.Duration) []time.Duration {
 	return slices.Repeat([]time.Duration{d}, n)
 }

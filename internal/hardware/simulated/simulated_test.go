@@ -15,7 +15,6 @@ import (
 // now is a moment at which ports that flap are up.
 func now() time.Time { return time.Date(2026, 3, 1, 12, 0, 30, 0, time.UTC) }
 
-// read reads a device of a profile at a moment.
 func read(t *testing.T, p *simulated.Profile, device string, at time.Time) state.Hardware {
 	t.Helper()
 	return hardware.Read(p, device, at, true, func(string) { t.Error("it hangs") })

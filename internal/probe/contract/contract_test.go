@@ -21,7 +21,6 @@ import (
 	"rdma_exporter/verbs/simulated/simulatedtest"
 )
 
-// device returns a profile with one device.
 func device(t *testing.T, yaml string) *simulated.Profile {
 	t.Helper()
 	p, err := simulatedtest.Parse([]byte("devices:\n  - name: sim0\n" + yaml))
@@ -70,7 +69,6 @@ func driverOf(p *simulated.Profile) errata.Driver {
 	return errata.Driver{Name: p.Devices[0].Driver, Kernel: p.Devices[0].Kernel}
 }
 
-// verdicts returns the names of the contracts with a verdict.
 func verdicts(r state.Run, v state.Verdict) []string {
 	names := []string{}
 	for _, c := range r.Contracts {
@@ -81,7 +79,6 @@ func verdicts(r state.Run, v state.Verdict) []string {
 	return names
 }
 
-// evidence returns all verdicts in words.
 func evidence(r state.Run) string {
 	var b strings.Builder
 	for _, c := range r.Contracts {
@@ -138,7 +135,6 @@ func TestEachBreakIsSeenByItsContract(t *testing.T) {
 	}
 }
 
-// skipped returns the contracts without a verdict, with the reason.
 func skipped(r state.Run) map[string]state.SkipReason {
 	reasons := make(map[string]state.SkipReason)
 	for _, c := range r.Contracts {

@@ -64,7 +64,6 @@ func TestRealDevices(t *testing.T) {
 	}
 }
 
-// release returns the release of the kernel.
 func release(t *testing.T) string {
 	t.Helper()
 	var name unix.Utsname

@@ -38,19 +38,16 @@ func adapters(t testing.TB) []adapter {
 	return list
 }
 
-// of returns the vendor of an adapter.
 func (a adapter) of() string {
 	vendor, _, _ := strings.Cut(a.spec, "-")
 	return vendor
 }
 
-// is reports whether an adapter was made with an option.
 func (a adapter) is(option string) bool {
 	_, options, _ := strings.Cut(a.spec, "-")
 	return strings.Contains("-"+options+"-", "-"+option+"-")
 }
 
-// rdmaCore returns the version of the machine's rdma-core.
 func rdmaCore(t testing.TB) string {
 	t.Helper()
 	library := running.Must(filepath.EvalSymlinks("/usr/lib/x86_64-linux-gnu/libibverbs.so.1"))(t)
@@ -59,7 +56,6 @@ func rdmaCore(t testing.TB) string {
 	return fields[len(fields)-2]
 }
 
-// counters returns what the module counted of an adapter.
 func (a adapter) counters(t testing.TB) map[string]int {
 	t.Helper()
 	text := running.Must(os.ReadFile("/sys/kernel/debug/paper/" + a.name + "/counters"))(t)

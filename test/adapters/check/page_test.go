@@ -46,7 +46,6 @@ type sight struct {
 	judged                    int
 }
 
-// seen reads the files of testdata.
 func seen(t testing.TB) []sight {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.txt")
@@ -61,7 +60,6 @@ func seen(t testing.TB) []sight {
 	return all
 }
 
-// sightOf parses the report on one adapter.
 func sightOf(name, text string) sight {
 	s, probe := sight{file: name}, ""
 	for line := range strings.Lines(text) {
@@ -102,7 +100,6 @@ func sightOf(name, text string) sight {
 	return s
 }
 
-// table returns the part of docs/providers.md.
 func table(t testing.TB) string {
 	t.Helper()
 	var b strings.Builder
@@ -151,7 +148,6 @@ Which contracts [each driver is known to break](reference/contracts.md#known-of-
 	return b.String()
 }
 
-// row returns the row of a table.
 func (s sight) row() string {
 	return fmt.Sprintf("| `%s` | %s | %s | %d of %d | %s | %s |\n",
 		s.file, s.run, list(s.skipped), len(s.unjudged), len(s.unjudged)+s.judged, list(s.known), list(s.violated))

@@ -15,7 +15,6 @@ import (
 // readings are samples of the finished readings of the hardware of a device.
 var readings = regexp.MustCompile(`(?m)^rdma_hardware_runs_total\{device="([^"]+)",outcome="ok"()\} (\d+)$`)
 
-// set writes a parameter of the module.
 func set(t testing.TB, parameter, value string) {
 	t.Helper()
 	running.Check(t, os.WriteFile("/sys/module/paper/parameters/"+parameter, []byte(value), 0o200))

@@ -83,7 +83,6 @@ func srdAttr(q verbs.CQ) verbs.QPInitAttr {
 	return verbs.QPInitAttr{Type: verbs.SRD, SendCQ: q, RecvCQ: q, Cap: sizes}
 }
 
-// holdSRD is TestSRD on an adapter of efa.
 func holdSRD(t *testing.T, a adapter, d verbs.Device, pd verbs.PD, q verbs.CQ) {
 	t.Helper()
 	before := queuePairs(t, a)
@@ -196,7 +195,6 @@ func queuePairs(t *testing.T, a adapter) (found tracked) {
 	return found
 }
 
-// child runs a child of the exporter on an adapter.
 func child(t *testing.T, a adapter, kind state.Kind) state.Run {
 	t.Helper()
 	var stdout, stderr bytes.Buffer

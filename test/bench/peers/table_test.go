@@ -101,7 +101,6 @@ func number(f float64) string {
 	return s
 }
 
-// median returns the median of at least one value.
 func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)
