@@ -661,41 +661,6 @@ func TestAuditOnTerminal(t *testing.T) {
 	}
 }
 
-// A device may be called anything, and nothing of it steers the terminal.
-func TestAuditHostileNames(t *testing.T) {
-	t.Parallel()
-	const odd = "-<b>\"'\\ \x1b]0;owned\a\u009b31m\u202e\n"
-	sysfs := t.TempDir()
-	running.Check(t, os.MkdirAll(filepath.Join(sysfs, "class", "infiniband", odd), 0o755))
-	for _, format := range []string{"text", "json", "prometheus"} {
-		t.Run(format, func(t *testing.T) {
-			t.Parallel()
-			r := newAudit(t, "", func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, "LC_ALL=C.UTF-8") }, "--path.sysfs="+sysfs, "--format="+format).run(t)
-			if r.status != 1 || r.stderr != "" {
-				t.Errorf("status %d, standard error %q", r.status, r.stderr)
-			}
-			switch format {
-			case "text":
-				if strings.ContainsFunc(strings.ReplaceAll(r.stdout, "\n", ""), func(r rune) bool { return !unicode.IsPrint(r) }) {
-					t.Errorf("the report has control characters: %q", r.stdout)
-				}
-			case "json":
-				var s api.Status
-				if err := json.Unmarshal([]byte(r.stdout), &s); err != nil || len(s.Devices) != 1 || s.Devices[0].Health != health.Critical {
-					t.Errorf("%v: %s", err, r.stdout)
-				}
-			case "prometheus":
-				checkExposition(t, r.stdout)
-				parse(t, r.stdout).want(t, 1, "rdma_probe_runs_total", "device", odd, "outcome", "failed")
-			}
-		})
-	}
-	r := newAudit(t, "", nil, "--path.sysfs="+sysfs, "--device=other").run(t)
-	if r.status != 2 || strings.ContainsFunc(strings.TrimSuffix(r.stderr, "\n"), func(r rune) bool { return !unicode.IsPrint(r) }) {
-		t.Errorf("status %d, standard error %q", r.status, r.stderr)
-	}
-}
-
 // TestWriteExpect verifies that a host is as was learnt of it, and that a later loss is critical.
 func TestWriteExpect(t *testing.T) {
 	t.Parallel()

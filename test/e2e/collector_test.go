@@ -1,9 +1,7 @@
 package e2e_test
 
 import (
-	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
@@ -78,41 +76,5 @@ func TestCollectors(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// A scrape can ask for less than there is.
-func TestScrapeOfCollectors(t *testing.T) {
-	t.Parallel()
-	e := start(t, "--provider=simulated", "--device.include=sim_rxe0", "--contract.interval=0", "--inventory.interval=0", "--notification.samples=5")
-	e.ready(t)
-	const core, cq, verb = "rdma_device_info", "rdma_probe_cq_entries_actual", "rdma_verbs_call_duration_seconds_count"
-	for query, want := range map[string][]string{
-		"":                                 {core, cq, verb},
-		"?collect[]=sizes":                 {core, cq},
-		"?collect[]=sizes&collect[]=verbs": {core, cq, verb},
-		"?exclude[]=sizes":                 {core, verb},
-		"?collect[]=sizes&name[]=" + core:  {core},
-	} {
-		status, text := e.get(t, "/metrics"+query)
-		m := parse(t, text)
-		for _, name := range []string{core, cq, verb} {
-			if got := len(m[name]) > 0; status != http.StatusOK || got != slices.Contains(want, name) {
-				t.Errorf("%s: status %d, %s is there: %t", query, status, name, got)
-			}
-		}
-	}
-	for query, want := range map[string]string{
-		"?collect[]=nothing":                 `there is no collector "nothing", but adapter, cgroups, contracts`,
-		"?collect[]=memory":                  "the collector memory is off: start the exporter with --collector.memory",
-		"?collect[]=sizes&exclude[]=vectors": "not both",
-	} {
-		if status, text := e.get(t, "/metrics"+query); status != http.StatusBadRequest || !strings.Contains(text, want) || strings.Count(text, "\n") != 1 {
-			t.Errorf("%s: status %d: %q", query, status, text)
-		}
-	}
-	_, text := e.get(t, "/metrics")
-	if !strings.Contains(text, fmt.Sprintf("promhttp_metric_handler_requests_total{code=%q}", "400")) {
-		t.Error("what was refused is not counted")
 	}
 }

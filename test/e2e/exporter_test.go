@@ -178,13 +178,7 @@ func (e *exporter) stalled(t testing.TB, began time.Time) bool {
 // ready waits until each device has been probed.
 func (e *exporter) ready(t testing.TB) {
 	t.Helper()
-	e.readyWithin(t, running.Patience)
-}
-
-// readyWithin is ready for an exporter that has so many devices that it may take longer.
-func (e *exporter) readyWithin(t testing.TB, patience time.Duration) {
-	t.Helper()
-	running.Within(t, patience, "the exporter is ready", func() bool {
+	running.Eventually(t, "the exporter is ready", func() bool {
 		status, _ := e.get(t, "/-/ready")
 		return status == http.StatusOK
 	})

@@ -2,7 +2,6 @@ package security_test
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -94,21 +93,6 @@ func newPair(t *testing.T) (cert, key string) {
 	running.Command(t, "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
 		"-keyout", key, "-out", cert, "-subj", "/CN=localhost", "-days", "1")
 	return cert, key
-}
-
-// TestOldTLS verifies that a version of TLS that is broken is refused in one line, with exit status 2.
-func TestOldTLS(t *testing.T) {
-	t.Parallel()
-	cert, key := newPair(t)
-	running.DependOn(t, binary)
-	for _, setting := range []string{"min_version: TLS10", "min_version: TLS11", "max_version: TLS11"} {
-		file := running.File(t, "web.yaml", fmt.Sprintf("tls_server_config: {cert_file: %s, key_file: %s, %s}\n", cert, key, setting))
-		out, err := exec.CommandContext(t.Context(), binary, "--provider=simulated", "--web.listen-address=127.0.0.1:0", "--web.config.file="+file).CombinedOutput()
-		var exit *exec.ExitError
-		if !errors.As(err, &exit) || exit.ExitCode() != 2 || !strings.Contains(string(out), "is older than TLS 1.2") || strings.Count(string(out), "\n") != 1 {
-			t.Errorf("%s: %v, %s", setting, err, out)
-		}
-	}
 }
 
 // TestFolderOfState verifies that the name of the state folder is no pattern, and that the folder has

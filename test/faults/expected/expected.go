@@ -1,6 +1,6 @@
 // Package expected says how a run of the probes ends in which one verb misbehaves, on
-// a device like sim_rxe0 or one of Soft-RoCE with an active port. The tests of the probes,
-// of the built exporter and of real devices hold to it what each of them sees.
+// a device like sim_rxe0 or one of Soft-RoCE with an active port. The tests of the probes
+// and of real devices hold to it what each of them sees.
 package expected
 
 import (
