@@ -35,7 +35,6 @@ func TestBadInput(t *testing.T) {
 		{name: "argument too many", args: []string{"serve", "extra"}, want: []string{"unexpected extra"}},
 		{name: "value missing at the end", args: []string{"--probe.interval"}, want: []string{"expected argument", "'--probe.interval'"}},
 		{name: "flag twice", args: []string{"--path.sysfs=/sys", "--path.sysfs=/sys"}, want: []string{"'path.sysfs' cannot be repeated"}},
-		{name: "child without device", args: []string{"probe"}, want: []string{"'--device' not provided"}},
 		{name: "provider", args: []string{"--provider=real"}, want: []string{"--provider: ", "libibverbs,simulated", "'real'"}},
 		{name: "when", args: []string{"--probe.when=never"}, want: []string{"--probe.when: ", "always,idle", "'never'"}},
 		{name: "include", args: []string{"--device.include=mlx5_("}, want: []string{"--device.include: ", "missing closing )"}},
