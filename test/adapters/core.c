@@ -495,7 +495,6 @@ static int paper_destroy_qp(struct ib_qp *ib, struct ib_udata *udata)
 
 	mutex_lock(&dev->lock);
 	list_del_init(&qp->entry);
-	paper_forget_groups(qp);
 	if (qp->num)
 		xa_erase(&dev->qps, qp->num >> dev->vendor->qp_shift);
 	mutex_unlock(&dev->lock);
@@ -520,7 +519,6 @@ int paper_create_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, struct ib_ud
 	int err;
 
 	INIT_LIST_HEAD(&qp->entry);
-	INIT_LIST_HEAD(&qp->groups);
 	if (type > 31 || !(vendor->qp_types & BIT(type)))
 		return vendor->no_qp_type ?: -EOPNOTSUPP;
 	if (attr->create_flags)
@@ -654,7 +652,6 @@ static const struct ib_device_ops core_ops = {
 	.add_gid = paper_add_gid,
 	.alloc_pd = paper_alloc_pd,
 	.alloc_ucontext = paper_alloc_ucontext,
-	.attach_mcast = paper_attach,
 	.create_ah = paper_create_ah,
 	.create_cq = paper_create_cq,
 	.create_qp = paper_create_qp,
@@ -668,7 +665,6 @@ static const struct ib_device_ops core_ops = {
 	.destroy_cq = paper_destroy_cq,
 	.destroy_qp = paper_destroy_qp,
 	.destroy_srq = paper_destroy_srq,
-	.detach_mcast = paper_detach,
 	.disassociate_ucontext = paper_disassociate,
 	.get_dev_fw_str = paper_fw_str,
 	.get_link_layer = paper_link_layer,
@@ -845,8 +841,6 @@ static int configure(struct paper_dev *dev, char *options)
 			/* a limited member first, as nodes of a partitioned fabric have it */
 			port->pkeys[0] = 0x7fff;
 			port->pkeys[1] = 0xffff;
-		} else if (!strcmp(option, "alone")) {
-			port->pkeys[0] = 0x7fff; /* a limited member of nothing else */
 		} else if (!strcmp(option, "down")) {
 			port->active = false;
 		} else {
@@ -940,10 +934,6 @@ static int paper_add(char *spec, unsigned int number)
 	}
 	if (!vendor->resize_cq)
 		dev->ib.ops.resize_cq = NULL;
-	if (!vendor->limits.max_mcast_grp) {
-		dev->ib.ops.attach_mcast = NULL;
-		dev->ib.ops.detach_mcast = NULL;
-	}
 	if (vendor->leave_out)
 		vendor->leave_out(&dev->ib.ops);
 	if (dev->port.netdev) {
@@ -979,25 +969,6 @@ dealloc:
 	pr_err("paper: %s cannot be made: %d\n", vendor->name, err);
 	return err;
 }
-
-/* remove=NAME takes a device away, as pulling its card would. */
-static int remove_by_name(const char *value, const struct kernel_param *param)
-{
-	struct paper_dev *dev, *found = NULL;
-
-	mutex_lock(&devices_lock);
-	list_for_each_entry (dev, &devices, entry)
-		if (sysfs_streq(value, dev_name(&dev->ib.dev)))
-			found = dev;
-	if (found) {
-		paper_remove(found);
-	}
-	mutex_unlock(&devices_lock);
-	return found ? 0 : -ENODEV;
-}
-static const struct kernel_param_ops remove_ops = { .set = remove_by_name };
-module_param_cb(remove, &remove_ops, NULL, 0200);
-MODULE_PARM_DESC(remove, "write a device's name here to remove it");
 
 /* remove_without_netdev removes the devices whose network device goes, as drivers do:
  * whoever takes that away waits until nobody holds it. */

@@ -23,13 +23,6 @@
 /* The longest message that there is. */
 #define MAX_MESSAGE BIT_ULL(31)
 
-/* A multicast group that a queue pair is attached to. */
-struct group {
-	struct list_head entry;
-	union ib_gid gid;
-	u16 lid;
-};
-
 void paper_wake(struct paper_dev *dev)
 {
 	wake_up(&dev->wake);
@@ -530,7 +523,7 @@ static enum outcome remote(struct paper_dev *dev, struct paper_qp *qp, struct pa
 }
 
 /* datagram delivers to one queue pair, if it takes the message. */
-static void datagram(struct paper_dev *dev, struct paper_qp *qp, struct paper_qp *peer, const union ib_gid *dgid)
+static void datagram(struct paper_dev *dev, struct paper_qp *qp, struct paper_qp *peer)
 {
 	const struct paper_wr *wr = qp->pending;
 	bool roce = dev->port.link == IB_LINK_LAYER_ETHERNET;
@@ -544,7 +537,7 @@ static void datagram(struct paper_dev *dev, struct paper_qp *qp, struct paper_qp
 		.slid = dev->port.lid,
 	};
 	u32 qkey = wr->to.qkey & BIT(31) ? qp->attr.qkey : wr->to.qkey;
-	struct ib_grh grh = { .next_hdr = 0x1b, .hop_limit = 64, .dgid = *dgid, .sgid = *dgid };
+	struct ib_grh grh = { .next_hdr = 0x1b, .hop_limit = 64, .dgid = wr->to.gid, .sgid = wr->to.gid };
 
 	if (peer->type != qp->type || !can_receive(peer) || peer->attr.qkey != qkey || !partition_allows(dev, qp, peer))
 		return;
@@ -594,20 +587,12 @@ static enum outcome datagram_send(struct paper_dev *dev, struct paper_qp *qp)
 {
 	const struct paper_wr *wr = qp->pending;
 	struct paper_qp *peer;
-	struct group *group;
 
 	if (!readable(dev, qp))
 		return end_send(dev, qp, IB_WC_LOC_PROT_ERR);
-	if (wr->to.global && wr->to.gid.raw[0] == 0xff) {
-		list_for_each_entry (peer, &dev->qp_list, entry)
-			list_for_each_entry (group, &peer->groups, entry)
-				if (dev->port.active && !memcmp(&group->gid, &wr->to.gid, sizeof(group->gid)))
-					datagram(dev, qp, peer, &wr->to.gid);
-	} else {
-		peer = paper_find_qp(dev, wr->to.qpn);
-		if (peer && is_own_address(dev, wr->to.global, &wr->to.gid, wr->to.lid))
-			datagram(dev, qp, peer, &wr->to.gid);
-	}
+	peer = paper_find_qp(dev, wr->to.qpn);
+	if (peer && is_own_address(dev, wr->to.global, &wr->to.gid, wr->to.lid))
+		datagram(dev, qp, peer);
 	return end_send(dev, qp, IB_WC_SUCCESS);
 }
 
@@ -739,49 +724,4 @@ int paper_data_thread(void *data)
 			usleep_range(400, 800);
 	}
 	return 0;
-}
-
-/* Multicast groups. */
-
-int paper_attach(struct ib_qp *ib, union ib_gid *gid, u16 lid)
-{
-	struct paper_dev *dev = to_paper_dev(ib->device);
-	struct paper_qp *qp = to_paper_qp(ib);
-	struct group *group = kzalloc(sizeof(*group), GFP_KERNEL);
-
-	if (!group)
-		return -ENOMEM;
-	group->gid = *gid;
-	group->lid = lid;
-	mutex_lock(&dev->lock);
-	list_add_tail(&group->entry, &qp->groups);
-	mutex_unlock(&dev->lock);
-	return 0;
-}
-
-int paper_detach(struct ib_qp *ib, union ib_gid *gid, u16 lid)
-{
-	struct paper_dev *dev = to_paper_dev(ib->device);
-	struct paper_qp *qp = to_paper_qp(ib);
-	struct group *group, *found = NULL;
-
-	mutex_lock(&dev->lock);
-	list_for_each_entry (group, &qp->groups, entry)
-		if (!memcmp(&group->gid, gid, sizeof(*gid)) && group->lid == lid)
-			found = group;
-	if (found)
-		list_del(&found->entry);
-	mutex_unlock(&dev->lock);
-	kfree(found);
-	return found ? 0 : -EINVAL;
-}
-
-void paper_forget_groups(struct paper_qp *qp)
-{
-	struct group *group, *next;
-
-	list_for_each_entry_safe (group, next, &qp->groups, entry) {
-		list_del(&group->entry);
-		kfree(group);
-	}
 }

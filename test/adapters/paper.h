@@ -168,7 +168,6 @@ struct paper_qp {
 	bool established; /* COMM_EST was raised */
 	unsigned long retry_at; /* in jiffies; when to give up on the pending send */
 	struct list_head entry;
-	struct list_head groups;
 	unsigned long priv[16]; /* the vendor's */
 };
 
@@ -354,9 +353,6 @@ struct ib_mr *paper_reg_user_mr(struct ib_pd *ib, u64 start, u64 length, u64 vir
 
 /* data.c, for the core */
 int paper_data_thread(void *dev);
-int paper_attach(struct ib_qp *ib, union ib_gid *gid, u16 lid);
-int paper_detach(struct ib_qp *ib, union ib_gid *gid, u16 lid);
-void paper_forget_groups(struct paper_qp *qp);
 /* ethernet.c, for mlx5 */
 void paper_take_netdev(struct net_device *netdev);
 void paper_give_netdev(struct net_device *netdev);
