@@ -153,10 +153,10 @@ moments := ^(TestDeviceRemoval|TestManyRemovals|TestExporterIsKilledAtAnyMoment)
 # told of a device, and who may ask.
 audits := ^Test(Audit|Contracts|Inventory|Privileges)
 
-# TestMeter is not of any device, and a part of test-unit.
+# TestMeter and what is fuzzed are not of any device, and a part of test-unit. TestRecord only prints.
 .PHONY: test-devices test-audits test-preload test-moments test-verbs test-vectors
 test-devices:
-	$(test_env) go test -tags vm -v -skip '^TestPreload$$|^TestTrial|$(audits)|$(moments)' -exec "$(rxe_vm)" ./test/softroce
+	$(test_env) go test -tags vm -v -skip '^Test(Preload|Soak|ManyVectors)$$|^TestTrial|$(audits)|$(moments)' -exec "$(rxe_vm)" ./test/softroce
 test-audits:
 	$(test_env) go test -tags vm -v -run '$(audits)' -exec "$(vm)" ./test/softroce
 test-preload:
@@ -165,7 +165,7 @@ test-moments:
 	$(test_env) go test -tags vm -v -run '$(moments)' -exec "$(rxe_vm) --smp 2" ./test/softroce
 test-verbs:
 	$(test_env) go test -tags vm -v -run '^TestRealDevices$$' -exec "$(rxe_vm)" ./internal/probe/contract
-	$(test_env) go test -tags vm -p 1 -v -skip '^TestMeter$$' -exec "$(rxe_vm)" ./verbs/ibverbs ./internal/restrack
+	$(test_env) go test -tags vm -p 1 -v -skip '^(TestMeter|TestRecord)$$|^Fuzz' -exec "$(rxe_vm)" ./verbs/ibverbs ./internal/restrack
 # More than the default of --notification.vectors; the others have two.
 test-vectors:
 	$(test_env) go test -tags vm -v -run '^TestManyVectors$$' -exec "$(rxe_vm) --vectors 8" ./test/softroce

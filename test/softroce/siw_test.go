@@ -79,7 +79,7 @@ func TestSiwCeiling(t *testing.T) {
 	before := resources(t)
 	for _, typ := range []string{"cq", "qp", "srq", "pd"} {
 		r, status := ceilingOf(t, nil, siw, typ)
-		n, errno := climbed(t, nil, program, siw, typ, 600)
+		n, errno := climbed(t, nil, program, siw, typ)
 		awaitResources(t, before)
 		t.Logf("%s: %d, claimed %s, ended by %s: %s; by the program %d, errno %d", typ, r.Objects, claimed["max_"+typ], r.EndedBy, r.Detail, n, errno)
 		if r.EndedBy != refusal.Device || status != 0 || r.Objects != n || r.Objects == 0 {
