@@ -21,7 +21,7 @@ func declarePath(t *table) {
 	t.gauge("rdma_path_flows", "flows",
 		"Flows of the last run: packets with the same addresses and UDP ports.", pair...)
 	t.gauge("rdma_path_flows_failed", "flows",
-		"Flows of the last run that lost all small packets.", pair...)
+		"Flows of the last run that lost all packets.", pair...)
 	t.gauge("rdma_path_mtu_bytes", "bytes",
 		"Payload of the large packets of the last run. Absent if none was sent.", pair...)
 	t.gauge("rdma_path_info", "always 1",

@@ -51,7 +51,7 @@ func (f *pathFlags) add(app *kingpin.Application, once bool) {
 
 func (o *options) addPath(app *kingpin.Application) {
 	c := app.Command(commandPath, "Ask the devices of another node whether the path between them works, and what is to blame if not.").
-		HelpLong(`Asks the exporter of another node, which runs with --peer.respond, for a session on each of its devices, sends it nine packets from the device on the same rail, and names what is to blame if they are lost.
+		HelpLong(`Asks the exporter of another node, which runs with --peer.respond, for a session on each of its devices, sends it up to nine packets from the device on the same rail, and names what is to blame if they are lost.
 
 The exit status is 0 if all paths work, 1 if one does not, and 2 if nothing can be said: the command line is wrong, there is no device, or the exporter of the other node does not answer or refuses. See docs/path.md.`)
 	c.Arg("host", "Host and port of the other exporter. Default port: "+defaultAddress[1:]+".").Required().StringVar(&o.path.host)

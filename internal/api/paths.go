@@ -44,7 +44,7 @@ func PathRows(d *state.DeviceState, now time.Time) (rows []PathRow) {
 		p := &d.Paths[i]
 		r := PathRow{DevicePath: state.DevicePath{Device: d.Name, PathState: *p}, Like: health.SeverityWarning}
 		switch _, r.Action = paths.Texts(p.Result); {
-		case p.Result == state.PathOK:
+		case p.Result == state.PathOK && !p.Failed():
 			r.Like = ""
 		case !p.Tried():
 			r.Like = health.SeverityInfo

@@ -15,7 +15,8 @@ import (
 func TestPathRows(t *testing.T) {
 	t.Parallel()
 	paths := append(apitest.Paths(), state.PathState{Path: state.Path{Peer: "[2001:db8::7]:10879", PeerDevice: "rxe0", Result: state.PathReverse, Suspect: state.SuspectPath, Sent: 9, LostForward: 2, LostReverse: 7}, Failures: 12},
-		state.PathState{Path: state.Path{Peer: "node-22:10879", Result: state.PathSource, Suspect: state.SuspectDevice}})
+		state.PathState{Path: state.Path{Peer: "node-22:10879", Result: state.PathSource, Suspect: state.SuspectDevice}},
+		state.PathState{Path: state.Path{Peer: "node-23:10879", PeerDevice: "rxe0", Result: state.PathOK, RC: "retry_exc_err"}})
 	want := []struct{ cells, like string }{
 		{"node-18:10879|mlx5_0|ok, RC success||2.9 µs, 3.4 µs, 81 µs|0, 0 of 9|4096|20 s ago", ""},
 		{"node-19:10879|mlx5_0|lost_forward|path||6, 1 of 9|4096|10 min ago, failed 2 times", "warning"},
@@ -23,6 +24,7 @@ func TestPathRows(t *testing.T) {
 		{"node-21:10879||control_unreachable|||||not yet, failed 1 time", "info"},
 		{"[2001:db8::7]:10879|rxe0|lost_reverse|path||2, 7 of 9||not yet, failed 12 times", "warning"},
 		{"node-22:10879||source_device|device||||not yet", "warning"},
+		{"node-23:10879|rxe0|ok, RC retry_exc_err|||||not yet", "warning"},
 	}
 	rows := api.PathRows(&state.DeviceState{Name: "mlx5_0", Paths: paths}, apitest.Now())
 	for i, r := range rows {

@@ -11,6 +11,7 @@ import (
 )
 
 // TestSlow verifies that a path is slow in the third run in a row in which its packets are delayed.
+// A run sends three packets in each of two flows.
 func TestSlow(t *testing.T) {
 	newBed(t)
 	target := respond(t, "").Listening(t)
@@ -28,7 +29,7 @@ func TestSlow(t *testing.T) {
 	running.Command(t, "modprobe", "sch_netem")
 	running.Command(t, "tc", "qdisc", "add", "dev", "pa", "root", "netem", "delay", "700ms")
 	running.Eventually(t, "the path is slow", next(state.PathSlow))
-	if s.Suspect != state.SuspectPath || s.Failed() || s.Late != 3 || s.Usual != usual || s.RTTMedian < 700*time.Millisecond {
+	if s.Sent != 6 || s.Flows != 2 || s.Suspect != state.SuspectPath || s.Failed() || s.Late != 3 || s.Usual != usual || s.RTTMedian < 700*time.Millisecond {
 		t.Errorf("%+v", s)
 	}
 }
