@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"reflect"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"rdma_exporter/internal/health"
@@ -15,7 +15,7 @@ import (
 )
 
 // A reloader loads the configuration file, the simulated profile and the web configuration again.
-// Its methods are safe for concurrent use.
+// One goroutine at a time may reload.
 type reloader struct {
 	// flags are the options without the file.
 	flags  options
@@ -29,33 +29,23 @@ type reloader struct {
 	// probesChanged is called when the configuration of the probes has changed.
 	probesChanged func()
 
-	// loading is held while the files are read. Only other reloads wait for it.
-	loading sync.Mutex
-
-	mu sync.Mutex
-	ok bool
-	// loaded is the time of the last successful load.
-	loaded time.Time
+	latest atomic.Pointer[loaded]
 }
 
-// last reports whether the last load succeeded, and when one last did.
-func (r *reloader) last() (ok bool, loaded time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.ok, r.loaded
+// loaded is whether the last load succeeded, and when one last did.
+type loaded struct {
+	ok bool
+	at time.Time
 }
 
 // reload loads the files that there are. An invalid file changes nothing.
 func (r *reloader) reload() error {
-	r.loading.Lock()
-	defer r.loading.Unlock()
 	err := r.load()
-	r.mu.Lock()
-	r.ok = err == nil
-	if r.ok {
-		r.loaded = time.Now()
+	if err == nil {
+		r.latest.Store(&loaded{true, time.Now()})
+	} else {
+		r.latest.Store(&loaded{false, r.latest.Load().at})
 	}
-	r.mu.Unlock()
 	return errors.Join(err, r.webFile.Reload())
 }
 

@@ -28,6 +28,7 @@ func TestReload(t *testing.T) {
 	})
 	s := &state.Snapshot{Devices: []state.DeviceState{apitest.Device("mlx5_0", 4)}}
 	r := &reloader{flags: *o, children: children, evaluator: evaluator, findings: health.Config{Now: time.Now}, probesChanged: func() {}}
+	r.latest.Store(new(loaded))
 	var before time.Time
 	for _, step := range []struct {
 		file, says string
@@ -51,11 +52,11 @@ func TestReload(t *testing.T) {
 		if (err == nil) != step.ok || err != nil && !strings.Contains(err.Error(), step.says) {
 			t.Errorf("%s: %v", step.file, err)
 		}
-		ok, loaded := r.last()
-		if ok != step.ok || step.ok != loaded.After(before) {
-			t.Errorf("%s: ok %v, loaded at %s, before at %s", step.file, ok, loaded, before)
+		last := r.latest.Load()
+		if last.ok != step.ok || step.ok != last.at.After(before) {
+			t.Errorf("%s: ok %v, loaded at %s, before at %s", step.file, last.ok, last.at, before)
 		}
-		before = loaded
+		before = last.at
 		if got := evaluator.Evaluate(s).At(time.Now()); got != step.health {
 			t.Errorf("%s: the host is %s, want %s", step.file, got, step.health)
 		}

@@ -140,8 +140,9 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 	scheduleBandwidth(&config, past.Bandwidth)
 	evaluator := health.New(findings, past)
 	e.reloader = &reloader{
-		flags: flags, logger: logger, webFile: webFile, children: children, evaluator: evaluator, findings: findings, ok: true, loaded: time.Now(),
+		flags: flags, logger: logger, webFile: webFile, children: children, evaluator: evaluator, findings: findings,
 	}
+	e.reloader.latest.Store(&loaded{true, time.Now()})
 
 	// The collector reads the supervisor, which calls the collector.
 	var s *supervisor.Supervisor
@@ -239,7 +240,8 @@ func withDevices(own, devices prometheus.Collector) (prometheus.Gatherer, error)
 
 func (e *exporter) self(dropped uint64) collector.Exporter {
 	of := collector.Exporter{LogLinesDropped: dropped}
-	of.ConfigOK, of.ConfigLoaded = e.reloader.last()
+	latest := e.reloader.latest.Load()
+	of.ConfigOK, of.ConfigLoaded = latest.ok, latest.at
 	times := e.host.times()
 	if of.Booted = times.booted; times.maintenance != nil {
 		of.MaintenanceUntil = times.maintenance.Until

@@ -67,16 +67,8 @@ func CountersOf(h *state.HardwareState) *Counters {
 
 // Summary returns how many counters there are of each sort.
 func (c *Counters) Summary() string {
-	var words []string
-	for _, w := range []struct {
-		n    int
-		what string
-	}{{len(c.NotZero), "not zero"}, {len(c.Odd), "saturated or refused"}, {len(c.Drops), "less than before"}} {
-		if w.n > 0 {
-			words = append(words, fmt.Sprintf("%d %s", w.n, w.what))
-		}
-	}
-	return strings.Join(words, ", ")
+	return text.JoinWords(", ", text.Some(len(c.NotZero), "not zero"), text.Some(len(c.Odd), "saturated or refused"),
+		text.Some(len(c.Drops), "less than before"))
 }
 
 // Name returns the name of the metric in words.

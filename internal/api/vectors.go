@@ -68,11 +68,6 @@ func (d *Device) MeasuredVectors() *Vectors {
 	if usual := state.UsualLatency(all, all[0].Path, all[0].Port); usual > 0 && isComparable {
 		v.Summary += ", usually " + text.Duration(usual)
 	}
-	if len(slow) > 0 {
-		v.Summary += fmt.Sprintf("; %d slow", len(slow))
-	}
-	if failed > 0 {
-		v.Summary += fmt.Sprintf("; %d with errors", failed)
-	}
+	v.Summary = text.JoinWords("; ", v.Summary, text.Some(len(slow), "slow"), text.Some(failed, "with errors"))
 	return v
 }

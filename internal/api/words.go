@@ -37,11 +37,9 @@ func (s *Status) HealthCounts() string {
 	}
 	var words []string
 	for _, h := range slices.Backward(health.Healths()) {
-		if n := count[h]; n > 0 {
-			words = append(words, fmt.Sprintf("%d %s", n, h))
-		}
+		words = append(words, text.Some(count[h], string(h)))
 	}
-	return strings.Join(words, ", ")
+	return text.JoinWords(", ", words...)
 }
 
 // FindingWords returns how many findings have each severity, and how many are accepted.
@@ -49,14 +47,10 @@ func (s *Status) FindingWords() string {
 	var words []string
 	accepted := 0
 	for _, c := range s.FindingCounts {
-		if accepted += c.Accepted; c.Count > 0 {
-			words = append(words, fmt.Sprintf("%d %s", c.Count, c.Severity))
-		}
+		accepted += c.Accepted
+		words = append(words, text.Some(c.Count, string(c.Severity)))
 	}
-	if accepted > 0 {
-		words = append(words, fmt.Sprintf("%d accepted", accepted))
-	}
-	return strings.Join(words, ", ")
+	return text.JoinWords(", ", append(words, text.Some(accepted, "accepted"))...)
 }
 
 // Fact is a property of an adapter. Unusual is true if it is not as it should be.
@@ -211,18 +205,8 @@ func Registration(r state.Registration) string {
 
 // LatencyErrors returns what went wrong in a measurement in words; empty if nothing did.
 func LatencyErrors(l state.Latency) string {
-	var words []string
-	for _, w := range []struct {
-		n    int
-		what string
-	}{
-		{l.Missed, "missed"}, {l.Spurious, "spurious"}, {l.Misdirected, "misdirected"}, {l.Missing, "missing"}, {len(l.Unsuccessful), "unsuccessful"},
-	} {
-		if w.n > 0 {
-			words = append(words, text.Number(w.n)+" "+w.what)
-		}
-	}
-	return strings.Join(words, ", ")
+	return text.JoinWords(", ", text.Some(l.Missed, "missed"), text.Some(l.Spurious, "spurious"), text.Some(l.Misdirected, "misdirected"),
+		text.Some(l.Missing, "missing"), text.Some(len(l.Unsuccessful), "unsuccessful"))
 }
 
 // Counts returns counts of objects in words.

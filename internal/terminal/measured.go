@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -127,17 +128,8 @@ func fullest(d api.Device) string {
 }
 
 func notes(u api.Usage) string {
-	var words []string
-	if u.Leaked > 0 {
-		words = append(words, text.Number(u.Leaked)+" leaked")
-	}
-	if u.Orphaned != nil && *u.Orphaned > 0 {
-		words = append(words, text.Number(*u.Orphaned)+" orphaned")
-	}
-	if u.Incomplete != nil {
-		words = append(words, string(u.Incomplete.Reason))
-	}
-	return strings.Join(words, ", ")
+	orphaned, incomplete := cmp.Or(u.Orphaned, new(int64)), cmp.Or(u.Incomplete, new(state.Incomplete))
+	return text.JoinWords(", ", text.Some(u.Leaked, "leaked"), text.Some(*orphaned, "orphaned"), string(incomplete.Reason))
 }
 
 func ownedBy(d *api.Device) string {

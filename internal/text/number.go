@@ -101,6 +101,14 @@ func Count[T ~int | ~int64](n T, one, more string) string {
 // Plural is Count for a regular plural.
 func Plural[T ~int | ~int64](n T, thing string) string { return Count(n, thing, thing+"s") }
 
+// Some returns a number with a word. It is empty unless the number is above zero.
+func Some[T ~int | ~int64](n T, word string) string {
+	if n <= 0 {
+		return ""
+	}
+	return Number(n) + " " + word
+}
+
 // Objects returns a number of RDMA objects. The type is the kernel's name. Empty means objects of any type.
 func Objects(n int64, kind string) string {
 	name, known := map[string]string{

@@ -57,6 +57,7 @@ func TestCount(t *testing.T) {
 		check(t, func(n int64) string { return text.Plural(n, "port") })
 	cases[int]{0: "0 events missed", 1: "1 event missed", 20000: "20,000 events missed"}.
 		check(t, func(n int) string { return text.Count(n, "event missed", "events missed") })
+	cases[int]{-1: "", 0: "", 1: "1 lost", 20000: "20,000 lost"}.check(t, func(n int) string { return text.Some(n, "lost") })
 	cases[int]{0: "have", 1: "has", 2: "have", -1: "have"}.check(t, func(n int) string { return text.Either(n, "has", "have") })
 	cases[string]{
 		"": "2 objects", "qp": "2 queue pairs", "cm_id": "2 CM ids", "ctx": "2 opened devices", "x\x1by": "2 objects of type x\ufffdy",

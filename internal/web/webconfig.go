@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	toolkit "github.com/prometheus/exporter-toolkit/web"
@@ -27,8 +26,8 @@ const verifyClients = "RequireAndVerifyClientCert"
 
 // ConfigFile is a web configuration file. The toolkit reads its file at each handshake and
 // request. It gets a copy in memory, so that only Reload waits for the file. Certificates
-// are read from their own files, so they may rotate. All methods are safe for concurrent
-// use.
+// are read from their own files, so they may rotate. Its methods are safe for concurrent use,
+// but one goroutine at a time may call Reload.
 type ConfigFile struct {
 	path string
 	read func(path string) ([]byte, error)
@@ -37,9 +36,7 @@ type ConfigFile struct {
 	// failed is true if the latest reload failed.
 	failed atomic.Bool
 
-	// loading is held while the file is read. No request waits for it.
-	loading sync.Mutex
-	config  *toolkit.Config
+	config *toolkit.Config
 }
 
 // OpenConfigFile reads a web configuration file. It returns nil if path is empty.
@@ -73,8 +70,6 @@ func (f *ConfigFile) Reload() error {
 	if f == nil {
 		return nil
 	}
-	f.loading.Lock()
-	defer f.loading.Unlock()
 	err := f.replace()
 	f.failed.Store(err != nil)
 	if err != nil {
