@@ -104,9 +104,7 @@ type exporter struct {
 	ended chan struct{}
 	// pathListeners are those of path.listen.
 	pathListeners []net.Listener
-	// changed has a value if the snapshot is newer than the last evaluation by evaluate.
-	changed  chan struct{}
-	evaluate func()
+	evaluate      func()
 }
 
 // newExporter checks the configuration, wires the rooms, and listens. It starts nothing.
@@ -126,7 +124,7 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 	}
 	findings := o.findings
 	findings.StaleAfter, findings.Never, findings.Now = staleAfter(&config), never(&config), time.Now
-	e := &exporter{logger: logger, webFile: webFile, changed: make(chan struct{}, 1), ended: make(chan struct{})}
+	e := &exporter{logger: logger, webFile: webFile, ended: make(chan struct{})}
 	e.host = &hostWatch{read: o.readHost, logger: logger}
 	var past health.History
 	if o.stateDir != "" {
@@ -160,12 +158,6 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 	c := collector.New(exposed)
 	config.Observers, config.Logger = []supervisor.Observer{c}, logger
 	e.evaluate = func() { evaluate() }
-	config.Changed = func() {
-		select {
-		case e.changed <- struct{}{}:
-		default:
-		}
-	}
 	s, err = supervisor.New(config)
 	if err != nil {
 		return nil, err
@@ -291,7 +283,7 @@ func (e *exporter) run(ctx context.Context, reloads <-chan os.Signal) error {
 		defer cancel()
 		supervisorErr = e.supervisor.Run(ctx)
 	})
-	running.Go(func() { evaluateChanges(ctx, e.changed, e.evaluate) })
+	running.Go(func() { evaluateChanges(ctx, e.supervisor.Changed(), e.evaluate) })
 	running.Go(func() { reapOrphans(ctx) })
 	if e.peers != nil {
 		go e.peers.Run(ctx) // It may wait for a file.

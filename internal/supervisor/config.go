@@ -76,8 +76,6 @@ type Config struct {
 	Jitter float64
 	// Observers receive each finished run, in this order.
 	Observers []Observer
-	// Changed is called whenever the snapshot has changed. It must not block. It may be nil.
-	Changed func()
 	// Logger logs changes. It may be nil.
 	Logger *slog.Logger
 }

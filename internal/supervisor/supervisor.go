@@ -43,8 +43,9 @@ type Supervisor struct {
 
 	started  atomic.Bool
 	snapshot atomic.Pointer[state.Snapshot]
-	// linkChanged has a value when a network device of a port has changed.
-	linkChanged chan struct{}
+	// changed has a value when the snapshot has changed, and linkChanged when a network device of a
+	// port has.
+	changed, linkChanged chan struct{}
 
 	// running are the goroutines that Run waits for, and start starts a worker. over is closed
 	// when none may wait for a stuck child any longer, and always in RunOnce, which once marks.
@@ -108,6 +109,7 @@ func New(cfg Config) (*Supervisor, error) {
 		launch:      child.Start,
 		random:      rand.Float64,
 		measuring:   semaphore.NewWeighted(1),
+		changed:     make(chan struct{}, 1),
 		linkChanged: make(chan struct{}, 1),
 		leftovers:   make(map[leftoverKey]*leftover),
 		links:       make(map[string]state.LinkHistory),
@@ -301,6 +303,10 @@ func (s *Supervisor) leave(kind state.Kind, devices []string, res result, log *s
 // must not modify it. It can be called before and after Run, too.
 func (s *Supervisor) Snapshot() *state.Snapshot { return s.snapshot.Load() }
 
+// Changed returns a channel that has a value when the snapshot has changed since the last one was
+// received.
+func (s *Supervisor) Changed() <-chan struct{} { return s.changed }
+
 // publish makes a snapshot of the current state, unless the last one was made. Caller holds
 // mu.
 func (s *Supervisor) publish() {
@@ -350,9 +356,7 @@ func (s *Supervisor) publish() {
 	}
 	slices.SortFunc(snap.Devices, func(a, b state.DeviceState) int { return strings.Compare(a.Name, b.Name) })
 	s.snapshot.Store(snap)
-	if s.cfg.Changed != nil {
-		s.cfg.Changed()
-	}
+	notify(s.changed)
 }
 
 // copied returns a copy of v, or a new zero value if v is nil.

@@ -185,26 +185,27 @@ func wantEqual(t *testing.T, what string, got, want any) {
 	}
 }
 
-// TestChanged verifies that Changed is called when a run has ended.
+// TestChanged verifies that Changed has a value when a run has ended.
 func TestChanged(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		began := time.Now()
-		var b *bench
+		b := newBench(t, always(scriptOK(time.Second)), func(c *Config) { c.Discovery = 45 * time.Second }, "a")
 		var probed []time.Duration // when it was heard that there is a run
-		b = newBench(t, always(scriptOK(time.Second)), func(c *Config) {
-			c.Discovery = 45 * time.Second
-			c.Changed = func() {
-				if b == nil {
-					return // There is no supervisor yet.
+		stopped := make(chan struct{})
+		go func() {
+			for {
+				select {
+				case <-b.Changed():
+				case <-stopped:
+					return
 				}
-				for _, dev := range b.Snapshot().Devices {
-					if dev.Last != nil {
-						probed = append(probed, time.Since(began))
-					}
+				if devices := b.Snapshot().Devices; len(devices) > 0 && devices[0].Last != nil {
+					probed = append(probed, time.Since(began))
 				}
 			}
-		}, "a")
+		}()
 		b.after(10 * time.Second)
+		close(stopped)
 		b.stop()
 		if err := <-b.ended; err != nil {
 			t.Error(err)
