@@ -94,28 +94,27 @@ const FlushDepth = 4
 // complete on the CQ flushed; idle is its other CQ. They use the elements of data. The error is
 // a *RefusedError if the device does not support the method.
 func (sc *Scope) Flushing(method Flush, flushed, idle verbs.CQ, data []verbs.SGE, depth int) (*Flushing, error) {
-	pd, err := sc.s.PD()
-	if err != nil {
-		return nil, err
-	}
-	f := &Flushing{Method: method, scope: sc, pd: pd}
+	f := &Flushing{Method: method, scope: sc}
 	f.Send = verbs.SendWR{Flags: verbs.SendSignaled, SGEs: data}
 	f.Recv = verbs.RecvWR{SGEs: data}
-	f.route = sc.s.inState()
 	f.attr = verbs.QPInitAttr{
 		SendCQ: flushed, RecvCQ: idle,
 		Cap: verbs.QPCap{MaxSendWR: uint32(depth), MaxRecvWR: uint32(depth), MaxSendSGE: 1, MaxRecvSGE: 1},
 	}
-	switch method {
-	case FlushUD:
-		err = f.datagrams()
-	case FlushRC:
-		err = f.connected()
-	case FlushInit:
-		err = f.unready()
-	default:
-		err = f.receives(flushed, idle)
-	}
+	err := Catch(func() {
+		f.pd = Must(sc.s.PD())
+		f.route = sc.s.inState()
+		switch method {
+		case FlushUD:
+			f.datagrams()
+		case FlushRC:
+			f.connected()
+		case FlushInit:
+			f.unready()
+		default:
+			f.receives(flushed, idle)
+		}
+	})
 	f.Port = f.route.Port
 	return f, err
 }
@@ -129,20 +128,17 @@ func (f *Flushing) create(t verbs.QPType) (err error) {
 	return err
 }
 
-func (f *Flushing) change(attr verbs.QPAttr, mask verbs.QPAttrMask) error {
+func (f *Flushing) change(attr verbs.QPAttr, mask verbs.QPAttrMask) {
 	if err := f.QP.Modify(attr, mask); err != nil {
-		return Refused(fmt.Errorf("to %s: %w", attr.State, err))
+		Stop(Refused(fmt.Errorf("to %s: %w", attr.State, err)))
 	}
-	return nil
 }
 
-func (f *Flushing) datagrams() error {
-	if err := f.create(verbs.UD); err != nil {
-		return err
-	}
+func (f *Flushing) datagrams() {
+	Stop(f.create(verbs.UD))
 	addresses, err := f.scope.s.addresses(f.route.Port)
 	if err != nil { // The loopback path reports it.
-		return &RefusedError{Err: err}
+		Stop(&RefusedError{Err: err})
 	}
 	for _, r := range addresses {
 		f.Send.AH, err = f.scope.AH(f.pd, r.AH)
@@ -150,51 +146,37 @@ func (f *Flushing) datagrams() error {
 			break
 		}
 	}
-	if err != nil {
-		return err
-	}
+	Stop(err)
 	f.Send.RemoteQPN, f.Send.RemoteQKey = f.QP.Number(), verbs.UDQKey
-	if err := Refused(Connect(f.QP, f.QP, f.route)); err != nil {
-		return err
-	}
-	return f.change(verbs.ToError())
+	Stop(Refused(Connect(f.QP, f.QP, f.route)))
+	f.change(verbs.ToError())
 }
 
-func (f *Flushing) connected() error {
+func (f *Flushing) connected() {
 	routes, err := f.scope.s.SelfRoutes()
 	if err != nil { // The loopback path reports it.
-		return &RefusedError{Err: err}
+		Stop(&RefusedError{Err: err})
 	}
-	if err := f.create(verbs.RC); err != nil {
-		return err
-	}
+	Stop(f.create(verbs.RC))
 	for _, f.route = range routes {
-		if err = Refused(Connect(f.QP, f.QP, f.route)); err == nil {
-			return f.change(verbs.ToError())
+		if err = Refused(Connect(f.QP, f.QP, f.route)); !IsRefused(err) {
+			break
 		}
-		if !IsRefused(err) {
-			return err
-		}
-		if err := f.change(verbs.ToReset()); err != nil {
-			return err
-		}
+		f.change(verbs.ToReset())
 	}
-	return err
+	Stop(err)
+	f.change(verbs.ToError())
 }
 
-func (f *Flushing) unready() error {
+func (f *Flushing) unready() {
 	// Drivers of iWARP map their queues into the process and ignore what is posted after the
 	// error.
 	if t := f.scope.s.Device.Transport(); t == verbs.TransportIWARP {
-		return &RefusedError{Err: obstacle(state.SkipNotSupported, "%s does not look at what is posted there", t)}
+		Stop(&RefusedError{Err: obstacle(state.SkipNotSupported, "%s does not look at what is posted there", t)})
 	}
-	if err := f.create(verbs.RC); err != nil {
-		return err
-	}
-	if err := f.change(f.route.toInit(verbs.RC)); err != nil {
-		return err
-	}
-	return f.change(verbs.ToError())
+	Stop(f.create(verbs.RC))
+	f.change(f.route.toInit(verbs.RC))
+	f.change(verbs.ToError())
 }
 
 // SelfRoutes returns the routes of the first port that has any.
@@ -210,13 +192,13 @@ func (s *Session) SelfRoutes() ([]Route, error) {
 	return nil, errors.Join(errs...)
 }
 
-func (f *Flushing) receives(flushed, idle verbs.CQ) error {
+func (f *Flushing) receives(flushed, idle verbs.CQ) {
 	f.attr.SendCQ, f.attr.RecvCQ = idle, flushed
 	err := f.create(verbs.RC)
 	if IsRefused(err) {
 		err = f.create(verbs.UD)
 	}
-	return err
+	Stop(err)
 }
 
 // Init returns the change of the QP of FlushRecv from RESET to INIT.
