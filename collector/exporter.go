@@ -67,9 +67,7 @@ func addExporter(b *builder, h *health.Host) {
 		}
 	}
 	b.gauge("rdma_devices", float64(present))
-	if n := h.ExpectedDevices; n != nil {
-		b.gauge("rdma_expected_devices", float64(*n))
-	}
+	optional(b, "rdma_expected_devices", h.ExpectedDevices)
 	b.boolGauge("rdma_exporter_discovery_success", s.DiscoveryError == "")
 	b.boolGauge("rdma_exporter_child_start_success", s.StartError == "")
 	found := make(map[health.Kind]float64)

@@ -61,15 +61,9 @@ func addLink(b *builder, name string, p *state.HardwarePort) {
 	b.positive("rdma_port_rate_bits_per_second", p.Rate, name, port)
 	b.positive("rdma_port_max_rate_bits_per_second", p.MaxRate, name, port)
 	b.positive("rdma_port_width_lanes", float64(p.Width), name, port)
-	if p.LinkDownReason != nil {
-		b.gauge("rdma_port_link_down_reason_id", float64(*p.LinkDownReason), name, port)
-	}
-	if p.LinkDownDetail != nil {
-		b.gauge("rdma_port_link_down_detail_id", float64(*p.LinkDownDetail), name, port)
-	}
-	if p.TemperatureCelsius != nil {
-		b.gauge("rdma_port_module_temperature_celsius", *p.TemperatureCelsius, name, port)
-	}
+	optional(b, "rdma_port_link_down_reason_id", p.LinkDownReason, name, port)
+	optional(b, "rdma_port_link_down_detail_id", p.LinkDownDetail, name, port)
+	optional(b, "rdma_port_module_temperature_celsius", p.TemperatureCelsius, name, port)
 }
 
 func declareGid(t *table) {
@@ -92,7 +86,5 @@ func addGIDs(b *builder, name string, p *state.HardwarePort) {
 		counts[of]++
 		b.gauge("rdma_port_gids", float64(counts[of]), name, port, g.Type, g.Netdev)
 	}
-	if p.RoCEv2IPv4 != nil {
-		b.gauge("rdma_port_roce_v2_ipv4_gid_index", float64(*p.RoCEv2IPv4), name, port)
-	}
+	optional(b, "rdma_port_roce_v2_ipv4_gid_index", p.RoCEv2IPv4, name, port)
 }

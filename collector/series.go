@@ -54,6 +54,13 @@ func (b *builder) positive(metric string, value float64, values ...string) {
 	}
 }
 
+// optional adds a series unless its value is unknown, which is nil.
+func optional[T int | float64](b *builder, metric string, value *T, values ...string) {
+	if value != nil {
+		b.gauge(metric, float64(*value), values...)
+	}
+}
+
 // timestamp adds a time, unless it is zero.
 func (b *builder) timestamp(metric string, t time.Time, values ...string) {
 	if !t.IsZero() {

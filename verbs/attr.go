@@ -17,39 +17,39 @@ type DeviceAttr struct {
 }
 
 // ExtendedAttr are further attributes of a device (struct ibv_device_attr_ex). The zero value
-// of each says that the device has no such thing, or does not tell.
+// of each says that the device has no such thing, or does not tell. Their keys in YAML are the
+// names there.
 type ExtendedAttr struct {
-	// TimestampMask is the largest timestamp of a completion (completion_timestamp_mask),
-	// after which they start again at 0.
+	// TimestampMask is the largest timestamp of a completion, after which they start again at 0.
 	TimestampMask uint64 `yaml:"completion_timestamp_mask"`
-	// CoreClock is how fast the clock of the timestamps runs, in kHz (hca_core_clock).
+	// CoreClock is how fast the clock of the timestamps runs, in kHz.
 	CoreClock uint64 `yaml:"hca_core_clock"`
-	// RawPacketCaps are what raw packet QPs can do (raw_packet_caps).
-	RawPacketCaps uint32 `yaml:"raw_packet_caps"`
-	// MaxDMSize is how much memory of its own the device can give, in bytes (max_dm_size).
+	// MaxDMSize is how much memory of its own the device can give, in bytes.
 	MaxDMSize uint64 `yaml:"max_dm_size"`
+	// RawPacketCaps are what raw packet QPs can do.
+	RawPacketCaps uint32 `yaml:"raw_packet_caps"`
 }
 
 // Limits are the largest sizes and counts that a device reports. Their keys in YAML, for
 // profiles of simulated devices, are the names in struct ibv_device_attr.
 type Limits struct {
-	MaxMRSize       uint64 `yaml:"max_mr_size"`
 	MaxQP           int    `yaml:"max_qp" in:"1-2147483647"`
 	MaxQPWR         int    `yaml:"max_qp_wr" in:"1-2147483647"`
 	MaxSGE          int    `yaml:"max_sge" in:"1-2147483647"`
 	MaxCQ           int    `yaml:"max_cq" in:"1-2147483647"`
 	MaxCQE          int    `yaml:"max_cqe" in:"1-2147483647"`
+	MaxSRQ          int    `yaml:"max_srq"`
+	MaxSRQWR        int    `yaml:"max_srq_wr"`
+	MaxSRQSGE       int    `yaml:"max_srq_sge"`
 	MaxMR           int    `yaml:"max_mr" in:"1-2147483647"`
+	MaxMRSize       uint64 `yaml:"max_mr_size"`
 	MaxPD           int    `yaml:"max_pd" in:"1-2147483647"`
-	MaxQPRdAtom     int    `yaml:"max_qp_rd_atom"`
-	MaxQPInitRdAtom int    `yaml:"max_qp_init_rd_atom"`
 	MaxMW           int    `yaml:"max_mw"`
 	MaxAH           int    `yaml:"max_ah"`
 	MaxMcastGroup   int    `yaml:"max_mcast_grp"`
 	MaxMcastQP      int    `yaml:"max_mcast_qp_attach"`
-	MaxSRQ          int    `yaml:"max_srq"`
-	MaxSRQWR        int    `yaml:"max_srq_wr"`
-	MaxSRQSGE       int    `yaml:"max_srq_sge"`
+	MaxQPRdAtom     int    `yaml:"max_qp_rd_atom"`
+	MaxQPInitRdAtom int    `yaml:"max_qp_init_rd_atom"`
 	MaxPKeys        int    `yaml:"max_pkeys"`
 }
 

@@ -32,22 +32,7 @@ const (
 	rootLink      = "link" // The PCI link.
 )
 
-// Assess returns the findings of a device, the worst first and then in the order of Kinds. It returns nil while too
-// little is known. A device that is not present only has findings about stuck children and that it vanished. Ports
-// are judged as if the host had no other device.
-//
-// There are at most 12 findings of a kind, 32 of contracts. The last one says how many were left out.
-//
-// Assess accepts any state and configuration, modifies neither, and may be called concurrently.
-func Assess(dev *state.DeviceState, c Config, history History) []Finding {
-	if dev == nil {
-		return nil
-	}
-	alone := state.Snapshot{Devices: []state.DeviceState{*dev}}
-	a := assessor{state: dev, config: &c, deviceHistory: history.of(dev, &c), unplugged: unplugged(&alone)}
-	return a.assess()
-}
-
+// An assessor finds the findings of one device. It modifies neither state nor configuration.
 type assessor struct {
 	state  *state.DeviceState
 	config *Config
@@ -73,6 +58,10 @@ type assessor struct {
 	wrongNow bool
 }
 
+// assess returns the findings of the device, the worst first and then in the order of Kinds. It returns nil while too
+// little is known. A device that is not present only has findings about stuck children and that it vanished.
+//
+// There are at most 12 findings of a kind, 32 of contracts. The last one says how many were left out.
 func (a *assessor) assess() []Finding {
 	dev := a.state
 	vanished := !dev.Vanished.IsZero()

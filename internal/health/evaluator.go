@@ -16,7 +16,7 @@ import (
 //
 // With Config.Once it remembers nothing new. Only the history that it started with says since when a finding exists.
 type Evaluator struct {
-	// find replaces Assess in tests.
+	// find replaces the assessment in tests.
 	find func(*state.DeviceState) []Finding
 
 	mu          sync.Mutex
@@ -35,7 +35,7 @@ type Evaluator struct {
 // New returns an Evaluator that continues a history. The configuration must be valid.
 func New(c Config, history History) *Evaluator { return NewFinder(c, history, nil) }
 
-// NewFinder returns an Evaluator for tests, with the findings that find returns instead of those of Assess.
+// NewFinder returns an Evaluator for tests, with the findings that find returns.
 func NewFinder(c Config, history History, find func(*state.DeviceState) []Finding) *Evaluator {
 	e := &Evaluator{find: find, config: c, acceptances: acceptancesOf(c.Accept)}
 	e.began = e.now()

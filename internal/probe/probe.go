@@ -3,6 +3,7 @@ package probe
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strings"
 	"time"
 
@@ -127,7 +128,7 @@ func (r *run) describe() error {
 	// Not every device has the verb.
 	r.Tolerating(func() {
 		if attr, err := r.Device.QueryExtended(); err == nil {
-			d.Extended = extendedLimits(attr)
+			d.Extended = limits(attr)
 		}
 	})
 	var errs []error
@@ -148,38 +149,18 @@ func (r *run) describe() error {
 	return errors.Join(errs...)
 }
 
-// extendedLimits has the names of struct ibv_device_attr_ex.
-func extendedLimits(a verbs.ExtendedAttr) []state.Limit {
-	return []state.Limit{
-		{Name: "completion_timestamp_mask", Value: clampInt64(a.TimestampMask)},
-		{Name: "hca_core_clock", Value: clampInt64(a.CoreClock)},
-		{Name: "max_dm_size", Value: clampInt64(a.MaxDMSize)},
-		{Name: "raw_packet_caps", Value: int64(a.RawPacketCaps)},
+// limits returns the numbers of a struct of package verbs, by their names in C.
+func limits(attr any) (all []state.Limit) {
+	for field, value := range reflect.ValueOf(attr).Fields() {
+		var n int64
+		if value.CanUint() {
+			n = clampInt64(value.Uint())
+		} else {
+			n = value.Int()
+		}
+		all = append(all, state.Limit{Name: field.Tag.Get("yaml"), Value: n})
 	}
-}
-
-// limits has the names of struct ibv_device_attr.
-func limits(l verbs.Limits) []state.Limit {
-	return []state.Limit{
-		{Name: "max_qp", Value: int64(l.MaxQP)},
-		{Name: "max_qp_wr", Value: int64(l.MaxQPWR)},
-		{Name: "max_sge", Value: int64(l.MaxSGE)},
-		{Name: "max_cq", Value: int64(l.MaxCQ)},
-		{Name: "max_cqe", Value: int64(l.MaxCQE)},
-		{Name: "max_srq", Value: int64(l.MaxSRQ)},
-		{Name: "max_srq_wr", Value: int64(l.MaxSRQWR)},
-		{Name: "max_srq_sge", Value: int64(l.MaxSRQSGE)},
-		{Name: "max_mr", Value: int64(l.MaxMR)},
-		{Name: "max_mr_size", Value: clampInt64(l.MaxMRSize)},
-		{Name: "max_pd", Value: int64(l.MaxPD)},
-		{Name: "max_mw", Value: int64(l.MaxMW)},
-		{Name: "max_ah", Value: int64(l.MaxAH)},
-		{Name: "max_mcast_grp", Value: int64(l.MaxMcastGroup)},
-		{Name: "max_mcast_qp_attach", Value: int64(l.MaxMcastQP)},
-		{Name: "max_qp_rd_atom", Value: int64(l.MaxQPRdAtom)},
-		{Name: "max_qp_init_rd_atom", Value: int64(l.MaxQPInitRdAtom)},
-		{Name: "max_pkeys", Value: int64(l.MaxPKeys)},
-	}
+	return all
 }
 
 func clampInt64(v uint64) int64 { return int64(min(v, 1<<63-1)) }

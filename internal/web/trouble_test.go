@@ -22,7 +22,8 @@ func everywhere(change func(*state.DeviceState)) apitest.Host {
 		}
 		d := apitest.Device(name, 1)
 		change(&d)
-		found[name] = health.Assess(&d, health.Default(), health.History{})
+		alone := &state.Snapshot{Devices: []state.DeviceState{d}}
+		found[name] = health.New(health.Default(), health.History{}).Evaluate(alone).Devices[0].Findings
 		s.Devices = append(s.Devices, d)
 	}
 	return apitest.Host{Snapshot: s, Found: found}

@@ -252,21 +252,13 @@ func (d *device) gidTableLength(port int) int {
 
 // Close implements verbs.Device (ibv_close_device).
 func (d *device) Close() error {
-	if d.closed {
-		return nil
-	}
-	if d.live > 0 {
+	if !d.closed && d.live > 0 {
 		return &verbs.Error{
 			Verb: verbs.CloseDevice, Device: d.name, Errno: syscall.EBUSY,
 			Detail: fmt.Errorf("%d objects of the device are open", d.live),
 		}
 	}
-	err := d.trace(verbs.CloseDevice, func(ns *C.int64_t) C.int {
+	return d.destroy(verbs.CloseDevice, nil, func(ns *C.int64_t) C.int {
 		return C.shim_close_device(d.ctx, ns)
 	})
-	if err != nil {
-		return err
-	}
-	d.closed = true
-	return nil
 }

@@ -235,12 +235,6 @@ func gid(of simulated.GIDProfile, linkLayer, netdev string) state.GID {
 	if address.Is4In6() {
 		g.Family = "ipv4"
 	}
-	b := address.As16()
-	for i := 0; i < len(b); i += 2 {
-		if i > 0 {
-			g.GID += ":"
-		}
-		g.GID += fmt.Sprintf("%02x%02x", b[i], b[i+1])
-	}
+	g.GID = address.StringExpanded()
 	return g
 }
