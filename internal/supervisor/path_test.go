@@ -145,6 +145,22 @@ func TestPathsOfHungDevice(t *testing.T) {
 	})
 }
 
+// TestPathsOfAudit verifies that an audit asks two peers of a device, the first and the last.
+func TestPathsOfAudit(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		peers := []string{"near:1", "other:1", "far:1"}
+		b := newPathBench(t, func(peer string, _ int) script { return found(peer, state.PathOK) }, peers, nil)
+		if _, err := b.once(t.Context()); err != nil {
+			t.Error(err)
+		}
+		for i, peer := range peers {
+			if n := len(b.kids.startsOf(asking(peer))); n != (i+1)%2 {
+				t.Errorf("%s: asked %d times", peer, n)
+			}
+		}
+	})
+}
+
 // TestPathsStuck verifies that nothing waits for a child that does not end, and that the device asks
 // no peer until it does.
 func TestPathsStuck(t *testing.T) {
