@@ -108,7 +108,7 @@ func askPeer(ctx context.Context, in wire.Input[settings], driver errata.Driver,
 func answerPeers(ctx context.Context, s settings, o session.Options) error {
 	o.Vectors, o.DestroyTimeout = s.Probe.Notification.Vectors, s.Probe.DestroyTimeout
 	inUse := func(ctx context.Context) *state.Reduced { return reducedFor(ctx, s, o.Device) }
-	return answer.Serve(ctx, answer.Options{Options: o, InUse: inUse, Parent: os.NewFile(child.ExtraFD, "parent")})
+	return answer.Serve(ctx, o, inUse, os.NewFile(child.ExtraFD, "parent"))
 }
 
 // runPath is the command path.

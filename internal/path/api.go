@@ -83,6 +83,7 @@ const (
 	// The first queue pairs of a port are those of its management.
 	minQPN, maxQPN = 2, 1<<24 - 2 // the last is for multicast
 	minMTU, maxMTU = 256, 4096
+	maxLID         = 0xbfff // those above are of multicast groups
 )
 
 // Device is a device of a peer that answers.
@@ -111,9 +112,6 @@ func AddressOf(r session.Route) Address {
 	return Address{GID: r.AH.DGID.String(), Type: r.Type.String()}
 }
 
-// maxLID is the largest of one port; those above are of multicast groups.
-const maxLID = 0xbfff
-
 // suits reports whether an address is that of one port, on the same kind of network as another.
 func (a Address) suits(b Address) bool {
 	ipA, errA := netip.ParseAddr(a.GID)
@@ -127,16 +125,17 @@ func (a Address) suits(b Address) bool {
 	return a.Type == b.Type && ipA.Is4In6() == ipB.Is4In6() && ipA.IsLinkLocalUnicast() == ipB.IsLinkLocalUnicast()
 }
 
-// Match returns the first route and the first of the addresses that suit each other.
-func Match(routes []session.Route, to []Address) (route session.Route, address int, err error) {
-	for i, a := range to {
-		for _, r := range routes {
+// Match returns the first route and the first of the addresses that suit each other. Both ends of a
+// session find the same ones.
+func Match(routes []session.Route, to []Address) (r session.Route, a Address, err error) {
+	for _, a = range to {
+		for _, r = range routes {
 			if a.suits(AddressOf(r)) {
-				return r, i, nil
+				return r, a, nil
 			}
 		}
 	}
-	return route, 0, errors.New("no GID or LID of the port is on the same kind of network as one of the peer")
+	return r, a, errors.New("no GID or LID of the port is on the same kind of network as one of the peer")
 }
 
 // To returns how a port reaches an address by one of its routes. Only addresses of [Match] will do.
@@ -191,9 +190,8 @@ func (s *Session) Validate() error {
 type Opened struct {
 	// ID begins with the session of the packets, in hexadecimal digits.
 	ID string `json:"id"`
-	// Address is where to send, and Source the index of the prober's address that suits it.
+	// Address is where to send. It suits one of the prober's.
 	Address Address `json:"address"`
-	Source  int     `json:"source"`
 	QPN     uint32  `json:"qpn"`
 	QKey    uint32  `json:"qkey"`
 	// MTU is the lower one of the two ports, in bytes.
@@ -201,6 +199,12 @@ type Opened struct {
 	// Expires is when the session ends, by the clock of the peer.
 	Expires time.Time `json:"expires"`
 	RC      uint32    `json:"rc_qpn,omitempty"`
+}
+
+// SessionOf returns the session of an ID. Zero belongs to none.
+func SessionOf(id string) (session uint64) {
+	_, _ = fmt.Sscanf(id, "%x", &session)
+	return session
 }
 
 // Report is what the peer received in a session.

@@ -69,7 +69,7 @@ func Open(s *session.Session, sc *session.Scope, route session.Route, qps, buffe
 		return nil, err
 	}
 	for range qps {
-		q, err := sc.QP(e.pd, e.attr(verbs.UD, uint32(buffers)))
+		q, err := e.create(verbs.UD, buffers)
 		if err != nil {
 			return nil, err
 		}
@@ -87,11 +87,11 @@ func (e *Endpoint) PortActive() bool {
 	return err == nil && attr.State == verbs.PortActive
 }
 
-func (e *Endpoint) attr(t verbs.QPType, n uint32) verbs.QPInitAttr {
-	return verbs.QPInitAttr{
+func (e *Endpoint) create(t verbs.QPType, n int) (verbs.QP, error) {
+	return e.sc.QP(e.pd, verbs.QPInitAttr{
 		Type: t, SendCQ: e.cq, RecvCQ: e.cq, SignalAll: true,
-		Cap: verbs.QPCap{MaxSendWR: n, MaxRecvWR: n, MaxSendSGE: 1, MaxRecvSGE: 1},
-	}
+		Cap: verbs.QPCap{MaxSendWR: uint32(n), MaxRecvWR: uint32(n), MaxSendSGE: 1, MaxRecvSGE: 1},
+	})
 }
 
 // ready takes a queue pair from RESET to RTS. A UD one has no peer.
@@ -109,7 +109,7 @@ func (e *Endpoint) ready(q verbs.QP, peer verbs.Peer) error {
 }
 
 // RC creates a queue pair for one message on a reliable connection.
-func (e *Endpoint) RC() (verbs.QP, error) { return e.sc.QP(e.pd, e.attr(verbs.RC, 1)) }
+func (e *Endpoint) RC() (verbs.QP, error) { return e.create(verbs.RC, 1) }
 
 // Connect connects a queue pair of RC, and posts the message, or else the receive of one. Its
 // completion has the MessageBuffer.
@@ -162,45 +162,45 @@ type Event struct {
 
 // Next returns the next completion. It may return none, not ok, before the timeout.
 func (e *Endpoint) Next(timeout time.Duration) (ev Event, ok bool, err error) {
-	nothing, arm := func() error { return nil }, func() error { return e.cq.ReqNotify(false) }
-	wait := func() error {
-		_, err := e.ch.GetEvent(timeout)
-		if err == nil {
-			err = e.cq.AckEvents(1)
-		}
-		return err
+	if ev, ok, err = e.poll(); ok || err != nil {
+		return ev, ok, err
 	}
-	// A completion that came before the queue was armed is not notified.
-	for _, do := range []func() error{nothing, arm, wait} {
-		var list []verbs.WC
-		if err = do(); err == nil {
-			list, err = e.cq.Poll(1)
-		}
-		switch {
-		case errors.Is(err, verbs.ErrTimeout):
-			return ev, false, nil
-		case err != nil:
-			return ev, false, fmt.Errorf("wait for a completion: %w", err)
-		case len(list) > 0:
-			return e.event(list[0]), true, nil
-		}
+	if err := e.cq.ReqNotify(false); err != nil {
+		return ev, false, err
 	}
-	return ev, false, nil
+	// A completion that came before is not notified.
+	if ev, ok, err = e.poll(); ok || err != nil {
+		return ev, ok, err
+	}
+	if _, err = e.ch.GetEvent(timeout); err == nil {
+		err = e.cq.AckEvents(1)
+	}
+	switch {
+	case errors.Is(err, verbs.ErrTimeout):
+		return ev, false, nil
+	case err != nil:
+		return ev, false, fmt.Errorf("wait for a completion: %w", err)
+	}
+	return e.poll()
 }
 
-func (e *Endpoint) event(wc verbs.WC) Event {
-	last := e.s.LastCall()
-	ev := Event{Sent: wc.ID&sent != 0, Buffer: int(wc.ID &^ sent), Status: wc.Status, SrcQP: wc.SrcQP, At: uint64(last.Began + last.Duration)}
+func (e *Endpoint) poll() (ev Event, ok bool, err error) {
+	list, err := e.cq.Poll(1)
+	if err != nil || len(list) == 0 {
+		return ev, false, err
+	}
+	wc, last := list[0], e.s.LastCall()
+	ev = Event{Sent: wc.ID&sent != 0, Buffer: int(wc.ID &^ sent), Status: wc.Status, SrcQP: wc.SrcQP, At: uint64(last.Began + last.Duration)}
 	if e.Clock.IsDevice() {
 		ev.At = wc.Timestamp
 	}
-	if ev.Buffer == MessageBuffer {
-		return ev
+	if ev.Buffer != MessageBuffer {
+		ev.Payload = e.Payload(ev.Buffer)
 	}
-	if ev.Payload = e.Payload(ev.Buffer); !ev.Sent {
-		ev.Payload = ev.Payload[:min(max(0, int(wc.ByteLen)-grh), e.Size)]
+	if !ev.Sent {
+		ev.Payload = ev.Payload[:min(max(0, int(wc.ByteLen)-grh), len(ev.Payload))]
 	}
-	return ev
+	return ev, true, nil
 }
 
 // Clock is what the times of events are on.

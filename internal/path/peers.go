@@ -108,14 +108,11 @@ func ReadPeers(file string) (peers []Peer, err error) {
 	return peers, nil
 }
 
-// Lookup is how the addresses of a name are found, as by net.Resolver.
-type Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
-
-// LookupPeers returns a peer for each address of a name. A host that has IPv6 too is one peer: where
-// there are addresses of IPv4, they are the peers.
-func LookupPeers(ctx context.Context, lookup Lookup, namePort string) (peers []Peer, err error) {
+// LookupPeers returns a peer for each address of a name, or for each of IPv4 if there are any, since
+// a host with both kinds is one peer. resolve is that of net.Resolver.
+func LookupPeers(ctx context.Context, resolve func(ctx context.Context, network, host string) ([]netip.Addr, error), namePort string) (peers []Peer, err error) {
 	name, port, _ := net.SplitHostPort(namePort) // It is valid.
-	addresses, err := lookup(ctx, "ip", name)
+	addresses, err := resolve(ctx, "ip", name)
 	if err != nil {
 		return nil, fmt.Errorf("look up peers: %w", err)
 	}
@@ -214,11 +211,10 @@ type List struct {
 // does not know yet is not an error.
 func NewList(ctx context.Context, c Config, file string, logger *slog.Logger) (*List, error) {
 	l := &List{c: c, file: file, logger: logger}
-	err := l.read(ctx)
-	if file == "" {
-		return l, nil
+	if err := l.read(ctx); err != nil && file != "" {
+		return nil, err
 	}
-	return l, err
+	return l, nil
 }
 
 // Run reads the list each minute until ctx is done. A list that cannot be read changes nothing.

@@ -267,12 +267,9 @@ func (r *Responder) keep(device string, l *lease) {
 	case <-time.After(time.Until(l.over)):
 	}
 	_ = l.Close()
-	select {
-	case <-l.Done():
-	case <-time.After(endTime):
-		l.Kill()
-		<-l.Done()
-	}
+	kill := time.AfterFunc(endTime, l.Kill)
+	<-l.Done()
+	kill.Stop()
 	select {
 	case <-r.c.Ended:
 	case <-time.After(time.Until(l.over)):

@@ -117,7 +117,7 @@ func (n *network) start(device string) (answer.Child, error) {
 	n.children = append(n.children, c)
 	n.alive.Add(1)
 	go func() {
-		_ = answer.Serve(ctx, n.options(n.provider(process, device, c.killed), own))
+		_ = n.serve(ctx, n.provider(process, device, c.killed), own)
 		own.Close()
 		cancel()
 		n.alive.Add(-1)
@@ -126,9 +126,8 @@ func (n *network) start(device string) (answer.Child, error) {
 	return c, nil
 }
 
-func (n *network) options(p func(verbs.Tracer) verbs.Provider, parent io.ReadWriter) answer.Options {
-	inUse := func(context.Context) *state.Reduced { return n.inUse }
-	return answer.Options{Options: session.Options{Device: "b", Provider: p}, InUse: inUse, Parent: parent}
+func (n *network) serve(ctx context.Context, p func(verbs.Tracer) verbs.Provider, parent io.ReadWriter) error {
+	return answer.Serve(ctx, session.Options{Device: "b", Provider: p}, func(context.Context) *state.Reduced { return n.inUse }, parent)
 }
 
 func (c *child) Done() <-chan struct{} { return c.done }
@@ -230,8 +229,7 @@ type datagram struct {
 // send sends a datagram of a session, after a change, and returns the number of answers. It
 // verifies that they go to the address of the session and are no longer than the datagram.
 func (n *network) send(t *testing.T, o path.Opened, sequence uint32, change func(d *datagram)) int {
-	d := datagram{path.Packet{Type: path.TypeRequest, Sequence: sequence}, fabric.Packet{}, path.PacketSize}
-	_, _ = fmt.Sscanf(o.ID, "%x-b", &d.request.Session)
+	d := datagram{path.Packet{Type: path.TypeRequest, Session: path.SessionOf(o.ID), Sequence: sequence}, fabric.Packet{}, path.PacketSize}
 	d.Packet = fabric.Packet{From: gid(7), To: n.b.GID, SrcQPN: 100, DstQPN: o.QPN, QKey: o.QKey}
 	change(&d)
 	payload := make([]byte, max(d.length, path.PacketSize))
@@ -443,7 +441,7 @@ func TestInUse(t *testing.T) {
 func TestServeEnds(t *testing.T) {
 	bubble(t, "", func(t *testing.T, n *network) {
 		conn, own := net.Pipe()
-		if err := answer.Serve(context.Background(), n.options(n.provider(n.Process(nil), "b", nil), own)); err != nil {
+		if err := n.serve(context.Background(), n.provider(n.Process(nil), "b", nil), own); err != nil {
 			t.Error(err)
 		}
 		_, _ = conn.Write([]byte("{}")) // It comes too late.

@@ -12,8 +12,6 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"rdma_exporter/internal/path"
@@ -54,8 +52,8 @@ type reply struct {
 
 // responder is the child.
 type responder struct {
-	Options
-	s      *session.Session
+	device string
+	inUse  func(context.Context) *state.Reduced
 	e      *path.Endpoint
 	routes []session.Route
 	until  time.Time
@@ -74,23 +72,15 @@ type peer struct {
 	report  path.Report
 }
 
-// Options says how to answer.
-type Options struct {
-	session.Options
-	// InUse returns why nothing may be answered now. Nil means that it may.
-	InUse func(context.Context) *state.Reduced
-	// Parent is the connection with requests. Its end is that of the lease.
-	Parent io.ReadWriter
-}
-
-// Serve answers on a device until the lease ends, the parent ends it, or ctx is done.
-func Serve(ctx context.Context, o Options) error {
+// Serve answers on a device until the lease ends, the parent ends it, or ctx is done. Requests come
+// from the connection with the parent. inUse returns why nothing may be answered now, or nil.
+func Serve(ctx context.Context, o session.Options, inUse func(context.Context) *state.Reduced, parent io.ReadWriter) error {
 	ctx, cancel := context.WithTimeout(ctx, path.Lease)
 	defer cancel()
-	calls, out := make(chan call), json.NewEncoder(o.Parent)
+	calls, out := make(chan call), json.NewEncoder(parent)
 	go func() { // It ends with the process, since a read cannot be interrupted.
 		defer cancel()
-		for dec := json.NewDecoder(o.Parent); ; {
+		for dec := json.NewDecoder(parent); ; {
 			var c call
 			if dec.Decode(&c) != nil {
 				return
@@ -102,17 +92,17 @@ func Serve(ctx context.Context, o Options) error {
 			}
 		}
 	}()
-	if why := o.inUse(ctx); why != nil {
-		return out.Encode(reply{Error: path.ErrorOf(why), Final: true})
+	r := &responder{device: o.Device, inUse: inUse, until: time.Now().Add(path.Lease), packets: make(map[netip.Addr]int), sessions: make(map[uint64]*peer)}
+	if err := r.refuse(ctx); err != nil {
+		return out.Encode(reply{Error: path.ErrorOf(err), Final: true})
 	}
-	r := &responder{Options: o, until: time.Now().Add(path.Lease), packets: make(map[netip.Addr]int), sessions: make(map[uint64]*peer)}
-	r.Out = wire.NewWriter(io.Discard)
-	r.Ended = func(err error) {
+	o.Out = wire.NewWriter(io.Discard)
+	o.Ended = func(err error) {
 		if err != nil {
 			_ = out.Encode(reply{Error: path.ErrorOf(err), Final: true}) // The parent reads it, or is gone.
 		}
 	}
-	err := session.Run(ctx, r.Options.Options, func(ctx context.Context, s *session.Session) (err error) {
+	err := session.Run(ctx, o, func(ctx context.Context, s *session.Session) (err error) {
 		sc := s.Scope()
 		defer func() { err = errors.Join(err, sc.Close()) }()
 		if err := r.open(s, sc); err != nil {
@@ -126,8 +116,9 @@ func Serve(ctx context.Context, o Options) error {
 	return err
 }
 
-func (o *Options) inUse(ctx context.Context) error {
-	if why := o.InUse(ctx); why != nil { // The device is not to blame.
+// refuse returns an error if the device is in use.
+func (r *responder) refuse(ctx context.Context) error {
+	if why := r.inUse(ctx); why != nil { // The device is not to blame.
 		return path.Refuse(http.StatusTooManyRequests, "the device is in use, and --probe.when=idle: %s", why.Detail)
 	}
 	return nil
@@ -176,26 +167,18 @@ func (r *responder) serve(ctx context.Context, calls <-chan call, out *json.Enco
 
 func (r *responder) call(ctx context.Context, c call) (answer reply) {
 	var err error
-	if c.Open != nil {
+	switch p := r.sessions[path.SessionOf(c.Report)]; {
+	case c.Open != nil:
 		answer.Opened, err = r.accept(ctx, c.Client, c.Open)
-	} else {
-		answer.Report, err = r.report(c.Client, c.Report)
+	case p == nil || p.client != c.Client:
+		err = noSession(c.Report)
+	default:
+		answer.Report, answer.Report.PortActive = p.report, r.e.PortActive()
 	}
 	if err != nil {
 		answer.Error = path.ErrorOf(err)
 	}
 	return answer
-}
-
-func (r *responder) report(client netip.Addr, id string) (path.Report, error) {
-	digits, _, _ := strings.Cut(id, "-")
-	number, err := strconv.ParseUint(digits, 16, 64) //nolint:mnd // bits
-	p := r.sessions[number]
-	if err != nil || p == nil || p.client != client {
-		return path.Report{}, noSession(id)
-	}
-	p.report.PortActive = r.e.PortActive()
-	return p.report, nil
 }
 
 func noSession(id string) error {
@@ -204,7 +187,7 @@ func noSession(id string) error {
 
 // accept opens a session.
 func (r *responder) accept(ctx context.Context, client netip.Addr, ask *path.Session) (opened path.Opened, err error) {
-	if err := r.inUse(ctx); err != nil {
+	if err := r.refuse(ctx); err != nil {
 		return opened, err
 	}
 	if !r.e.PortActive() {
@@ -220,19 +203,19 @@ func (r *responder) accept(ctx context.Context, client netip.Addr, ask *path.Ses
 		return opened, path.Refuse(http.StatusTooManyRequests, "of this minute, %d packets are left to %s, and at most one message: try again in %s",
 			left, client, rest.Round(time.Second))
 	}
-	route, source, err := path.Match(r.routes, ask.Addresses)
+	route, address, err := path.Match(r.routes, ask.Addresses)
 	if err != nil {
 		return opened, path.Refuse(http.StatusConflict, "%v", err)
 	}
 	r.packets[client] += ask.Packets // An attempt counts, as it makes the others wait.
 	p := &peer{ask: *ask, client: client, expires: time.Now().Add(life), report: path.Report{Packets: make([]*path.Received, ask.Packets)}}
-	to := ask.Addresses[source].To(route, 0)
+	to := address.To(route, 0)
 	if p.to, err = r.e.To(to); err != nil {
 		return opened, err
 	}
 	id := rand.Uint64()
 	opened = path.Opened{
-		ID: fmt.Sprintf("%016x-%s", id, r.Device), Address: path.AddressOf(route), Source: source,
+		ID: fmt.Sprintf("%016x-%s", id, r.device), Address: path.AddressOf(route),
 		QPN: r.e.QPs[0].Number(), QKey: r.e.QKey, MTU: min(r.e.Size, ask.MTU), Expires: p.expires,
 	}
 	if ask.RC != 0 {

@@ -184,14 +184,14 @@ func (a *asker) exchange(ctx context.Context, s *session.Session, sc *session.Sc
 		a.failControl(err)
 		return nil
 	}
-	route := routes[max(0, min(a.opened.Source, len(routes)-1))]
-	if _, _, err := path.Match([]session.Route{route}, []path.Address{a.opened.Address}); err != nil || a.opened.MTU < path.PacketSize {
+	route, _, err := path.Match(routes, []path.Address{a.opened.Address})
+	if err != nil || a.opened.MTU < path.PacketSize {
 		a.fail(state.PathRefused, "", "the peer answers nonsense: %+v", a.opened)
 		return nil
 	}
 	a.found.MTU = min(a.opened.MTU, a.e.Size)
 	a.found.Clock, a.found.Flows = a.e.Clock.Name, flows
-	_, _ = fmt.Sscanf(a.opened.ID, "%x", &a.id) // Zero belongs to no session.
+	a.id = path.SessionOf(a.opened.ID)
 	if err := a.send(route, end); err != nil {
 		return err
 	}
