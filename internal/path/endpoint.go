@@ -14,19 +14,21 @@ import (
 // Endpoint is a port with UD queue pairs, one completion queue and buffers. One goroutine uses
 // it. The Scope that it was opened with destroys it.
 type Endpoint struct {
-	QPs   []verbs.QP
-	QKey  uint32
-	Clock Clock
+	QPs  []verbs.QP
+	QKey uint32
 	// Size is the length of the payload of a buffer in bytes.
 	Size int
+	// Clock is what takes the times of events: device if the adapter does, else software.
+	Clock string
 
-	s     *session.Session
-	sc    *session.Scope
-	pd    verbs.PD
-	cq    verbs.CQ
-	ch    verbs.CompChannel
-	mr    verbs.MR
-	route session.Route
+	mask, kHz uint64 // of the clock
+	s         *session.Session
+	sc        *session.Scope
+	pd        verbs.PD
+	cq        verbs.CQ
+	ch        verbs.CompChannel
+	mr        verbs.MR
+	route     session.Route
 }
 
 // sent marks the ID of a send. The rest is the number of the buffer.
@@ -42,24 +44,23 @@ const rcMessages = 2
 // queue pairs are ready to send. They have a random Q_Key whose top bit is clear, so that no
 // privilege is needed.
 func Open(s *session.Session, sc *session.Scope, route session.Route, qps, buffers int) (*Endpoint, error) {
-	e := &Endpoint{QKey: rand.Uint32() >> 1, Size: route.MTU, s: s, sc: sc, route: route, Clock: software()}
-	ext, err := s.Device.QueryExtended()
-	// Short counters wrap too often.
-	const enough = 32
-	device := err == nil && bits.Len64(ext.TimestampMask) >= enough && ext.CoreClock > 0
+	e := &Endpoint{QKey: rand.Uint32() >> 1, Size: route.MTU, s: s, sc: sc, route: route, Clock: "software", mask: 1<<64 - 1, kHz: 1e6}
+	ext, extErr := s.Device.QueryExtended()
+	var err error
 	if e.pd, err = s.PD(); err != nil {
 		return nil, err
 	}
 	if e.ch, err = sc.CompChannel(); err != nil {
 		return nil, err
 	}
-	attr := verbs.CQInitAttr{Entries: 2*buffers + 2, Channel: e.ch, Vector: s.Vectors[0]}
-	if device {
-		e.Clock, attr.Fields = Clock{Name: "device", mask: ext.TimestampMask, kHz: ext.CoreClock}, verbs.WCStandard|verbs.WCTimestamp
+	attr := verbs.CQInitAttr{Entries: 2*buffers + 2, Channel: e.ch, Vector: s.Vectors[0], Fields: verbs.WCStandard | verbs.WCTimestamp}
+	const enough = 32 // Short counters wrap too often.
+	if extErr == nil && bits.Len64(ext.TimestampMask) >= enough && ext.CoreClock > 0 {
+		if e.cq, err = sc.CQ(attr); err == nil {
+			e.Clock, e.mask, e.kHz = "device", ext.TimestampMask, ext.CoreClock
+		}
 	}
-	e.cq, err = sc.CQ(attr)
-	if err != nil && device {
-		e.Clock, attr.Fields = software(), 0
+	if attr.Fields = 0; !e.IsDevice() {
 		e.cq, err = sc.CQ(attr)
 	}
 	if err != nil {
@@ -156,7 +157,7 @@ type Event struct {
 	Payload []byte
 	// SrcQP is the queue pair that sent it.
 	SrcQP uint32
-	// At is when, by the Clock.
+	// At is when, by the clock.
 	At uint64
 }
 
@@ -191,7 +192,7 @@ func (e *Endpoint) poll() (ev Event, ok bool, err error) {
 	}
 	wc, last := list[0], e.s.LastCall()
 	ev = Event{Sent: wc.ID&sent != 0, Buffer: int(wc.ID &^ sent), Status: wc.Status, SrcQP: wc.SrcQP, At: uint64(last.Began + last.Duration)}
-	if e.Clock.IsDevice() {
+	if e.IsDevice() {
 		ev.At = wc.Timestamp
 	}
 	if ev.Buffer != MessageBuffer {
@@ -203,20 +204,11 @@ func (e *Endpoint) poll() (ev Event, ok bool, err error) {
 	return ev, true, nil
 }
 
-// Clock is what the times of events are on.
-type Clock struct {
-	// Name is device if the adapter takes the times, else software.
-	Name      string
-	mask, kHz uint64
-}
-
-func software() Clock { return Clock{Name: "software", mask: 1<<64 - 1, kHz: 1e6} }
-
 // IsDevice reports whether the adapter takes the times.
-func (c Clock) IsDevice() bool { return c.Name == "device" }
+func (e *Endpoint) IsDevice() bool { return e.Clock == "device" }
 
 // Between returns the time from one event to another.
-func (c Clock) Between(from, to uint64) time.Duration {
+func (e *Endpoint) Between(from, to uint64) time.Duration {
 	const perMillisecond = 1e6
-	return time.Duration(float64((to-from)&c.mask) * perMillisecond / float64(c.kHz))
+	return time.Duration(float64((to-from)&e.mask) * perMillisecond / float64(e.kHz))
 }

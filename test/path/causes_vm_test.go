@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -20,6 +21,7 @@ import (
 	"syscall"
 	"testing"
 
+	"rdma_exporter/internal/path"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/test/running"
 )
@@ -206,9 +208,29 @@ func TestCauses(t *testing.T) {
 		})
 		running.Eventually(t, "no responder is left", func() bool { return len(responders(t)) == 0 })
 	}
+	t.Run("90 sessions in a lease", manySessions)
+	running.Eventually(t, "no responder is left", func() bool { return len(responders(t)) == 0 })
 	for _, device := range []string{"rxa", "rxb"} {
 		if held := running.Command(t, "rdma", "resource", "show", "qp", "link", device); strings.Contains(held, " type UD") || strings.Contains(held, " type RC") {
 			t.Errorf("%s holds\n%s", device, held)
 		}
+	}
+}
+
+// manySessions opens as many sessions as a lease allows, from three clients.
+func manySessions(t *testing.T) {
+	target := respond(t, "").Listening(t)
+	request := `{"device":"rxb","addresses":[{"gid":"::ffff:` + addressA + `","type":"RoCE v2"}],"qpns":[100],"packets":1,"life_seconds":10,"mtu_bytes":1024}`
+	statuses := make(map[int]int)
+	for i := range 4 * 30 {
+		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(2+i/30))}}
+		client := http.Client{Transport: &http.Transport{DialContext: d.DialContext, DisableKeepAlives: true}}
+		response, err := client.Post("http://"+target+path.SessionsPath, "application/json", strings.NewReader(request)) //nolint:noctx // of this test
+		running.Check(t, err)
+		_ = response.Body.Close()
+		statuses[response.StatusCode]++
+	}
+	if statuses[http.StatusCreated] != 90 || statuses[http.StatusTooManyRequests] != 30 {
+		t.Errorf("the sessions have the statuses %v", statuses)
 	}
 }

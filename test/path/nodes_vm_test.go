@@ -63,7 +63,7 @@ func TestTwoMachines(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	t.Logf("ib_send_lat: %s µs for half a round trip; path: min %s, median %s, max %s for a whole one", typical[1], p.RTTMin, p.RTTMedian, p.RTTMax)
-	audit := exec.CommandContext(ctx, binary, "audit", "--device=rxe2", "--contract.timeout=1m", "--format=json",
+	audit := exec.CommandContext(ctx, binary, "audit", "--device=rxe2", "--probe.timeout=2m", "--contract.timeout=1m", "--inventory.timeout=2m", "--format=json",
 		"--peer.file="+running.File(t, "peers.yml", `[{targets: ["`+addressA+`:10879"], labels: {tor: one}}]`))
 	out, _ = audit.Output() // The status is that of other findings.
 	var status struct{ Devices []state.DeviceState }

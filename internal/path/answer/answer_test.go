@@ -524,7 +524,7 @@ func TestCauses(t *testing.T) {
 		"another server":        {func(n *network) { n.instead("GET", 404, "<html>") }, "control_unreachable  0 0 0"},
 		"a proxy":               {func(n *network) { n.instead("POST", 503, "<html>") }, "control_unreachable  0 0 0"},
 		"a proxy after a loss":  {func(n *network) { n.lose = back; n.instead("GET /api/v1/path/s", 502, "{}") }, "control_unreachable  9 0 3"},
-		"password":              {func(n *network) { n.instead("GET", 401, "Unauthorized") }, "refused  0 0 0"},
+		"password":              {func(n *network) { n.instead("GET", 401, "") }, "refused  0 0 0"},
 		"peer without UD":       {func(n *network) { n.b.Fails = faults{verbs.CreateQP: syscall.EOPNOTSUPP} }, "unsupported  0 0 0 ibv_create_qp EOPNOTSUPP"},
 		"odd errors":            {func(n *network) { n.instead("POST", 503, `{"error":"é\u0000","verb":"rm -rf","errno":"a/b"}`) }, "target_device peer 0 0 0 rm -rf a/b"},
 		"odd address":           {func(n *network) { n.instead("POST", 201, `{"address":{"gid":"x"},"source":7,"mtu_bytes":1024}`) }, "refused  0 0 0"},

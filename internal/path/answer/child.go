@@ -266,8 +266,8 @@ func (r *responder) answer(ev path.Event) (answered bool, err error) {
 	packet.Type = path.TypeReply
 	packet.Put(ev.Payload)
 	at, err := r.e.Send(r.e.QPs[0], ev.Buffer, len(ev.Payload), p.to, ev.SrcQP, p.ask.QKey)
-	if !r.e.Clock.IsDevice() {
-		got.Turnaround = r.e.Clock.Between(ev.At, at)
+	if !r.e.IsDevice() {
+		got.Turnaround = r.e.Between(ev.At, at)
 	}
 	return true, err
 }
@@ -278,8 +278,8 @@ func (r *responder) sent(ev path.Event) {
 	if p := r.sessions[packet.Session]; p != nil {
 		got := p.report.Packets[packet.Sequence]
 		got.Answered = ev.Status == verbs.WCSuccess
-		if r.e.Clock.IsDevice() {
-			got.Turnaround = r.e.Clock.Between(got.At, ev.At)
+		if r.e.IsDevice() {
+			got.Turnaround = r.e.Between(got.At, ev.At)
 		}
 	}
 }

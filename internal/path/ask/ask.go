@@ -67,7 +67,6 @@ type packet struct {
 	large          bool
 	sent, back     uint64
 	isSent, isBack bool
-	received       bool
 }
 
 // Run asks the peer, and writes the report. It returns an error only if the report could not be
@@ -175,10 +174,7 @@ func (a *asker) exchange(ctx context.Context, s *session.Session, sc *session.Sc
 		}
 		ask.RC = rc.Number()
 	}
-	body, err := json.Marshal(ask)
-	if err != nil {
-		return fmt.Errorf("encode a request: %w", err)
-	}
+	body, _ := json.Marshal(ask) // It has nothing that JSON lacks.
 	end := time.Now().Add(path.MaxLife - path.Reserve)
 	if err := a.request(ctx, http.MethodPost, path.SessionsPath, body, &a.opened); err != nil {
 		a.failControl(err)
@@ -190,7 +186,7 @@ func (a *asker) exchange(ctx context.Context, s *session.Session, sc *session.Sc
 		return nil
 	}
 	a.found.MTU = min(a.opened.MTU, a.e.Size)
-	a.found.Clock, a.found.Flows = a.e.Clock.Name, flows
+	a.found.Clock, a.found.Flows = a.e.Clock, flows
 	a.id = path.SessionOf(a.opened.ID)
 	if err := a.send(route, end); err != nil {
 		return err
@@ -236,7 +232,7 @@ func (a *asker) send(route session.Route, end time.Time) error {
 			if err != nil {
 				return err
 			}
-			a.packets = append(a.packets, packet{flow: f, large: n > path.PacketSize, sent: at, isSent: !a.e.Clock.IsDevice()})
+			a.packets = append(a.packets, packet{flow: f, large: n > path.PacketSize, sent: at, isSent: !a.e.IsDevice()})
 		}
 		if err := a.await(roundTime, a.complete); err != nil {
 			return err
@@ -277,7 +273,7 @@ func (a *asker) await(length time.Duration, done func() bool) error {
 		case ok && ev.Status != verbs.WCSuccess:
 			return fmt.Errorf("a completion has the status %s", ev.Status)
 		case ok && ev.Sent:
-			if a.e.Clock.IsDevice() {
+			if a.e.IsDevice() {
 				a.packets[ev.Buffer].sent, a.packets[ev.Buffer].isSent = ev.At, true
 			}
 		case ok:

@@ -45,7 +45,7 @@ func (a *asker) conclude(report path.Report, reportErr error) {
 		case !p.isBack:
 			found.LostReverse++
 		case at != nil && p.isSent && !p.large:
-			if rtt := a.e.Clock.Between(p.sent, p.back) - at.Turnaround; rtt > 0 && rtt < maxRTT {
+			if rtt := a.e.Between(p.sent, p.back) - at.Turnaround; rtt > 0 && rtt < maxRTT {
 				times = append(times, rtt)
 			}
 		}
