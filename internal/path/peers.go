@@ -159,7 +159,9 @@ const asked = 3
 func Choose(self Peer, peers []Peer) (chosen []Peer) {
 	own := Hash(self.Target)
 	distance := func(a, b Peer) int { return cmp.Compare(Hash(a.Target)-own, Hash(b.Target)-own) }
-	near, far, all := func(p Peer) bool { return p.ToR == self.ToR }, func(p Peer) bool { return p.ToR != self.ToR }, func(Peer) bool { return true }
+	near := func(p Peer) bool { return p.ToR == self.ToR }
+	far := func(p Peer) bool { return !near(p) }
+	all := func(Peer) bool { return true }
 	for _, fits := range []func(Peer) bool{near, near, far, all, all} {
 		rest := slices.DeleteFunc(slices.Clone(peers), func(p Peer) bool {
 			return !fits(p) || p.Target == self.Target || slices.ContainsFunc(chosen, func(c Peer) bool { return c.Target == p.Target })

@@ -290,8 +290,7 @@ func (l *lease) call(c call) (answer reply, err error) {
 		_ = json.NewEncoder(l).Encode(c) // A child that ended may have said why.
 		err = l.in.Decode(&answer)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			l.Kill()
 		}
@@ -299,13 +298,15 @@ func (l *lease) call(c call) (answer reply, err error) {
 		if !time.Now().Before(l.over) {
 			status = http.StatusTooManyRequests // At the end of its lease it should not answer.
 		}
-		l.dead = path.Refuse(status, "the responder does not answer: the next one starts within %s: %v", path.Lease, err)
-	case answer.Final:
-		l.dead = answer.Error
-	case answer.Error != nil:
-		return answer, answer.Error
+		answer.Error = &path.Error{Status: status, Message: fmt.Sprintf("the responder does not answer: the next one starts within %s: %v", path.Lease, err)}
 	}
-	return answer, l.dead
+	if answer.Error == nil {
+		return answer, nil
+	}
+	if err != nil || answer.Final {
+		l.dead = answer.Error
+	}
+	return answer, answer.Error
 }
 
 // process is a Child that is a process of the operating system.

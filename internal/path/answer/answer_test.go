@@ -395,7 +395,7 @@ func TestThousandSessions(t *testing.T) {
 	bubble(t, "", func(t *testing.T, n *network) {
 		most := int32(0)
 		for opened := 0; opened < 1000; most = max(most, n.alive.Load()) {
-			if status, _ := n.open(t, client, func(s *path.Session) { s.Packets, s.Life = 1, 1 }); status == http.StatusCreated {
+			if status, _ := n.open(t, fmt.Sprintf("10.0.1.%d:1", opened%4), func(s *path.Session) { s.Packets, s.Life = 1, 1 }); status == http.StatusCreated {
 				opened++
 			} else {
 				time.Sleep(5 * time.Second)
