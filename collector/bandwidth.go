@@ -24,9 +24,12 @@ func (h *history) observeBandwidth(run *state.Run) {
 	h.counter("rdma_bandwidth_runs_total", string(result)).Inc()
 }
 
-func addBandwidth(b *builder, name string, m *state.Bandwidth) {
-	b.timestamp("rdma_bandwidth_timestamp_seconds", m.Time, name)
-	for _, c := range m.Best() {
+func addBandwidth(b *builder, name string, s *state.BandwidthState) {
+	if s == nil || s.Measured == nil {
+		return
+	}
+	b.timestamp("rdma_bandwidth_timestamp_seconds", s.Measured.Time, name)
+	for _, c := range s.Large {
 		b.gauge("rdma_bandwidth_bytes_per_second", c.BytesPerSecond, name, strconv.Itoa(c.Port), strconv.Itoa(c.Node), text.Valid(c.Operation))
 	}
 }

@@ -245,9 +245,7 @@ func (c *Collector) device(provider string, s *state.DeviceState, judged *health
 		addHardware(b, s)
 	}
 	addPaths(b, s.Name, s.Paths)
-	if s.Bandwidth != nil && s.Bandwidth.Measured != nil {
-		addBandwidth(b, s.Name, s.Bandwidth.Measured)
-	}
+	addBandwidth(b, s.Name, s.Bandwidth)
 	hidden := 0
 	if h, ok := c.histories[s.Name]; ok {
 		hidden = h.hidden()

@@ -155,7 +155,8 @@ func audited(ctx context.Context, o *options, began time.Time, std stdio) (statu
 	findings.Expect = append(findings.Expect, expect.Rule{Device: ".*", ActivePorts: &o.activePorts})
 	findings.Memlock = ownMemlock()
 	findings.Accept = append(findings.Accept, accept...)
-	config.Links, config.Bandwidth.Past = past.Links, past.Bandwidth
+	config.Links = past.Links
+	config.Bandwidth.Past = func(device string) *state.BandwidthState { return past.Bandwidth[device] }
 	evaluator := health.New(findings, past)
 	metrics := collector.New(o.metrics(func() *health.Host { return evaluator.Evaluate(s.Snapshot()) }))
 	config.Observers = append(config.Observers, metrics)

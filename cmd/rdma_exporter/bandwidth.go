@@ -14,6 +14,7 @@ import (
 
 	"rdma_exporter/internal/bandwidth"
 	"rdma_exporter/internal/hardware"
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/inventory"
 	"rdma_exporter/internal/path"
 	"rdma_exporter/internal/probe/session"
@@ -63,13 +64,13 @@ func runBandwidth(ctx context.Context, o *options, std stdio) int {
 
 // scheduleBandwidth makes each device be measured at times that depend on the host and the device, so
 // that those of a cluster are spread. It does nothing without --bandwidth.schedule.
-func scheduleBandwidth(c *supervisor.Config, past map[string]*state.BandwidthState) {
+func scheduleBandwidth(c *supervisor.Config, evaluator *health.Evaluator) {
 	b := &c.Bandwidth
 	if b.Interval == 0 {
 		return
 	}
 	host, _ := os.Hostname() // Without a name, hosts with the same devices are measured at once.
-	b.Past = past
+	b.Past = func(device string) *state.BandwidthState { return evaluator.History().Bandwidth[device] }
 	b.Slot = func(device string, after time.Time) time.Time {
 		return path.NextSlot(host+" "+device, b.Interval, after)
 	}
@@ -78,17 +79,17 @@ func scheduleBandwidth(c *supervisor.Config, past map[string]*state.BandwidthSta
 // measureBandwidth is the command of the child that measures a device.
 func measureBandwidth(ctx context.Context, s settings, o session.Options) error {
 	runtime.GOMAXPROCS(2) //nolint:mnd // one for the goroutine that watches
-	u, done, err := usageOf(s, o.Device)
-	if err != nil {
-		return err
-	}
-	defer done()
 	m := bandwidth.Options{Options: o, Nodes: hardware.NUMANodes(ctx, s.Hardware.Sysfs)}
 	if !s.Anyway {
 		s.When = whenIdle
 		if used := reducedFor(ctx, s, o.Device); used != nil {
 			return errors.Join(o.Out.Send(wire.Line{Reduced: used}), o.Out.Send(wire.Line{End: &wire.End{}}))
 		}
+		u, done, err := usageOf(s, o.Device)
+		if err != nil {
+			return err
+		}
+		defer done()
 		index, err := inventory.Index(ctx, u.Tables, o.Device)
 		if err != nil {
 			return err

@@ -135,8 +135,8 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 		return nil, err
 	}
 	config.Paths.Worked = past.Paths
-	scheduleBandwidth(&config, past.Bandwidth)
 	evaluator := health.New(findings, past)
+	scheduleBandwidth(&config, evaluator)
 	e.reloader = &reloader{
 		flags: flags, logger: logger, webFile: webFile, children: children, evaluator: evaluator, findings: findings,
 	}

@@ -209,6 +209,9 @@ func LatencyErrors(l state.Latency) string {
 		text.Some(l.Missing, "missing"), text.Some(len(l.Unsuccessful), "unsuccessful"))
 }
 
+// Speed returns a bandwidth in bits per second, as rates of ports are.
+func Speed(bytesPerSecond float64) string { return text.Rate(int64(8*bytesPerSecond), "b/s") }
+
 // Counts returns counts of objects in words.
 func Counts(all []state.TypeCount) string {
 	var words []string

@@ -29,7 +29,6 @@ const (
 	rootPort      = "port " // Followed by the case and severity of the port_down finding.
 	rootBusy      = "busy"  // An object counts as in use.
 	rootMemlock   = "memlock"
-	rootLink      = "link" // The PCI link.
 )
 
 // An assessor finds the findings of one device. It modifies neither state nor configuration.
@@ -84,10 +83,11 @@ func (a *assessor) assess() []Finding {
 		for _, find := range []func(){
 			a.unusable, a.aborted, a.probes, a.notification, a.unexplained, a.contracts, a.ports, a.hardware, a.slowVectors,
 			a.nearLimit, a.exhaustion, a.cgroups, a.memlock, a.growing, a.ownerless, a.leaked, a.undestroyed,
-			a.queuePairs, a.oversizedCQs, a.incomplete, a.unexpected, a.paths, a.bandwidth,
+			a.queuePairs, a.oversizedCQs, a.incomplete, a.unexpected, a.paths,
 		} {
 			find()
 		}
+		bandwidth.Problems(dev, a.host, a.problem)
 	}
 	return a.sorted()
 }
@@ -106,16 +106,9 @@ func (a *assessor) paths() {
 	}
 }
 
-// bandwidth adds findings about measurements. A degraded PCI link explains them if it is the suspected reason.
-func (a *assessor) bandwidth() {
-	for _, f := range bandwidth.Of(a.state, a.host) {
-		o := observation{kind: Kind(f.Kind), subject: "bandwidth"}
-		o.message = fmt.Sprintf("By the measurement at %s, %s.", text.Moment(a.state.Bandwidth.Measured.Time), prose(f.Detail))
-		if bus := find(a.found, func(f *found) bool { return f.Kind == FindingSlowBus }); bus != nil && f.Reason == "link" {
-			bus.root, o.root = rootLink, rootLink
-		}
-		a.add(o)
-	}
+// problem adds a finding of a room of its own.
+func (a *assessor) problem(kind, entry, subject, message string, warning bool) {
+	a.add(observation{kind: Kind(kind), entry: entry, severity: warningIf(warning), subject: subject, message: message})
 }
 
 // down reports whether the last probe run failed altogether or has not ended, which explains other failures.

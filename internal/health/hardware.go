@@ -46,9 +46,7 @@ func (a *assessor) hardware() {
 	a.saturated("the device", r.Table, r.Counters)
 	a.bus(&r.Identity, h.Read)
 	a.interrupts(r.Interrupts)
-	gpudirect.Problems(r, func(kind, entry, subject, message string, warning bool) {
-		a.add(observation{kind: Kind(kind), entry: entry, severity: warningIf(warning), subject: subject, message: message})
-	})
+	gpudirect.Problems(r, a.problem)
 }
 
 // currentHardware returns the last reading. Nil if it failed altogether.

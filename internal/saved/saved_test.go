@@ -27,7 +27,7 @@ func someHistory() health.History {
 		Ports:            map[string][]int{"mlx5_0": {1, 2}},
 		Links:            map[string]state.LinkHistory{"mlx5_0": {Links: []state.Link{{Port: 1, Active: true, Since: at, Ups: 1<<64 - 1, Recent: []time.Time{at}}}, PCI: "0000:3b:00.0"}},
 		ContextHistories: map[string][]health.ContextHistory{"mlx5_0": {{Context: state.Context{Index: 1, ID: 5}, PID: 4711, Comm: "träiner", First: at, Last: at}}},
-		Bandwidth:        map[string]*state.BandwidthState{"mlx5_0": {Tried: at, Result: state.BandwidthOK, Best: []state.BandwidthCell{{Port: 1, BytesPerSecond: 5e9}}}},
+		Bandwidth:        map[string]*state.BandwidthState{"mlx5_0": {Tried: at, Result: state.BandwidthOK, Large: []state.BandwidthCell{{Port: 1, Best: 5e9}}}},
 		GUIDs:            map[string]string{"mlx5_0": "0002:c903:0001:0001"},
 		Exhausted:        map[string][]health.Exhausted{"mlx5_0": {{Type: "cq", Objects: 4012, At: at, Verb: "ibv_create_cq", Errno: "ENOMEM"}}},
 	}

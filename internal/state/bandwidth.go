@@ -33,15 +33,12 @@ type BandwidthCell struct {
 	QPs               int     `json:"qps" wire:"key"`
 	BytesPerSecond    float64 `json:"bytes_per_second"`
 	MessagesPerSecond float64 `json:"messages_per_second"`
+	// Best is the most that the adapter moved in any scheduled measurement.
+	Best float64 `json:"best_bytes_per_second,omitempty"`
 }
 
 // LargeMessage is the size of the messages that show the bandwidth, in bytes.
 const LargeMessage = 1 << 20
-
-// SameAs reports whether two cells have the same port, NUMA node and operation.
-func (c *BandwidthCell) SameAs(o *BandwidthCell) bool {
-	return c.Port == o.Port && c.Node == o.Node && c.Operation == o.Operation
-}
 
 // PCIPath is how data passes from a PCI function to memory. Empty fields are unknown.
 type PCIPath struct {
@@ -56,29 +53,27 @@ type PCIPath struct {
 type BandwidthState struct {
 	// Measured is the last measurement that ended well. Nil if none did.
 	Measured *Bandwidth `json:"measured,omitempty"`
+	// Large has its best cell with large messages for each port, NUMA node and operation.
+	Large []BandwidthCell `json:"large,omitempty"`
 	// Tried is when the last measurement began, or was refused. Detail is why its result is not ok.
 	Tried  time.Time       `json:"tried"`
 	Result BandwidthResult `json:"result"`
 	Detail string          `json:"detail,omitempty"`
 	// Failures counts the measurements in a row that did not end well.
 	Failures int `json:"failures,omitempty"`
-	// Best are the best cells that the adapter ever had, as of Bandwidth.Best.
-	Best []BandwidthCell `json:"best,omitempty"`
 }
 
 // BandwidthResult is how a scheduled measurement ended.
 type BandwidthResult string
 
-// The results. Only an ok one says how fast the device is.
+// The results. In use means that it did not begin, since others use the device or the kernel does not
+// say whether they do; interrupted, that it stopped for them; skipped, that no port can be measured.
 const (
-	BandwidthOK BandwidthResult = "ok"
-	// BandwidthInUse means that it did not begin, since others use the device or the kernel does not
-	// say whether they do. BandwidthInterrupted means that it stopped for them.
+	BandwidthOK          BandwidthResult = "ok"
 	BandwidthInUse       BandwidthResult = "in_use"
 	BandwidthInterrupted BandwidthResult = "interrupted"
-	// BandwidthSkipped means that the device or its ports cannot be measured.
-	BandwidthSkipped BandwidthResult = "skipped"
-	BandwidthFailed  BandwidthResult = "failed"
+	BandwidthSkipped     BandwidthResult = "skipped"
+	BandwidthFailed      BandwidthResult = "failed"
 )
 
 // Measured returns how a run that measures ended, and why it did not end well.
@@ -92,23 +87,38 @@ func (r *Run) Measured() (result BandwidthResult, detail string) {
 	case b.Interrupted != "":
 		return BandwidthInterrupted, b.Interrupted
 	case len(b.Cells) == 0 || b.Hardware == nil:
-		return BandwidthSkipped, cmp.Or(b.Skipped, "the device has no ports")
+		return BandwidthSkipped, b.Skipped
 	}
 	return BandwidthOK, ""
 }
 
-// Next returns the state after a measurement.
+// Next returns the state after a measurement. What another adapter moved does not count.
 func (s BandwidthState) Next(run *Run) BandwidthState {
 	s.Tried, s.Failures = run.Started, s.Failures+1
 	if s.Result, s.Detail = run.Measured(); s.Result != BandwidthOK {
 		return s
 	}
-	b := *run.Bandwidth
-	b.Time, s.Failures = run.Started, 0
+	b, past := *run.Bandwidth, s.Large
 	if s.Measured != nil && !s.Measured.Of(&b.Hardware.Identity) {
-		s.Best = nil
+		past = nil
 	}
-	s.Measured, s.Best = &b, bestOf(slices.Concat(s.Best, b.Cells))
+	b.Time, s.Measured, s.Large, s.Failures = run.Started, &b, nil, 0
+	for _, c := range b.Cells {
+		same := func(o BandwidthCell) bool { return o.Port == c.Port && o.Node == c.Node && o.Operation == c.Operation }
+		i := slices.IndexFunc(s.Large, same)
+		switch {
+		case c.Size < LargeMessage:
+		case i < 0:
+			if n := slices.IndexFunc(past, same); n >= 0 {
+				c.Best = past[n].Best
+			}
+			c.Best = max(c.Best, c.BytesPerSecond)
+			s.Large = append(s.Large, c)
+		case c.BytesPerSecond > s.Large[i].BytesPerSecond:
+			c.Best = max(s.Large[i].Best, c.BytesPerSecond)
+			s.Large[i] = c
+		}
+	}
 	return s
 }
 
@@ -116,22 +126,4 @@ func (s BandwidthState) Next(run *Run) BandwidthState {
 func (b *Bandwidth) Of(a *Adapter) bool {
 	was := cmp.Or(b.Hardware, new(Hardware)).Identity
 	return (&LinkHistory{PCI: was.PCI, BoardID: was.BoardID}).Of(a)
-}
-
-// Best returns the best cell with large messages of each port, NUMA node and operation.
-func (b *Bandwidth) Best() []BandwidthCell { return bestOf(b.Cells) }
-
-func bestOf(cells []BandwidthCell) (best []BandwidthCell) {
-	for _, c := range cells {
-		if c.Size < LargeMessage {
-			continue
-		}
-		i := slices.IndexFunc(best, func(o BandwidthCell) bool { return o.SameAs(&c) })
-		if i < 0 {
-			best = append(best, c)
-		} else if c.BytesPerSecond > best[i].BytesPerSecond {
-			best[i] = c
-		}
-	}
-	return best
 }

@@ -16,14 +16,12 @@ const (
 	// bandwidthTime limits how long a child measures.
 	bandwidthTime = 2 * time.Minute
 	// bandwidthPause is the pause after the first measurement that did not end well, and the least
-	// between any two of a device.
-	bandwidthPause = time.Hour
-	// bandwidthWait is how long a measurement waits until nothing else stands in its way.
-	bandwidthWait = time.Minute
+	// between any two of a device. bandwidthWait is that of a device that cannot be measured now.
+	bandwidthPause, bandwidthWait = time.Hour, time.Minute
 )
 
-// errBusy is the error if a device cannot be measured yet.
-var errBusy = errors.New("the device hangs or asks a peer, or another device is measured")
+// errBusy is the error if a device cannot be measured now.
+var errBusy = errors.New("the device hangs, or another one is measured or asks a peer")
 
 // Bandwidth is the schedule of measurements of bandwidth.
 type Bandwidth struct {
@@ -31,12 +29,13 @@ type Bandwidth struct {
 	Interval time.Duration
 	// Slot returns when a device is to be measured next after a time: once in an Interval.
 	Slot func(device string, after time.Time) time.Time
-	// Past has what was measured before this process started. It is not modified.
-	Past map[string]*state.BandwidthState
+	// Past returns what was measured of a device that appears. It must not call the supervisor. Nil
+	// means nothing.
+	Past func(device string) *state.BandwidthState
 }
 
-// bandwidthDue returns when the device is measured next. A measurement that ended well is not
-// repeated within half an interval, and pauses grow after others.
+// bandwidthDue returns when the device is measured next. Pauses grow after measurements that did not end
+// well. The slot counts again after a restart.
 func (w *worker) bandwidthDue() time.Time {
 	s, now, interval := w.s, time.Now(), w.bandwidth.Interval
 	s.mu.Lock()
@@ -47,44 +46,33 @@ func (w *worker) bandwidthDue() time.Time {
 		return now.Add(time.Duration(d * (1 + s.cfg.Jitter*s.random())))
 	}
 	after := last.Tried.Add(bandwidthPause)
-	if last.Failures == 0 {
-		after = last.Tried.Add(interval / 2) //nolint:mnd // a half
-	}
-	if after.Before(now) || after.After(now.Add(interval)) { // The clock may have been wrong.
+	if after.Before(now) || after.After(now.Add(bandwidthPause)) { // The clock was wrong then.
 		after = now
 	}
 	return now.Add(time.Until(s.cfg.Bandwidth.Slot(w.name, after))) // The clock may be set later.
 }
 
-// acquireAlone waits for a slot, in which no other device of the host is measured, and this one does
-// not ask peers. A device whose probes hang is left alone.
+// acquireAlone waits for a slot. No other device of the host is measured then, and none asks a peer.
 func (w *worker) acquireAlone(ctx context.Context) (release func(), err error) {
-	if w.probes.hung || !w.s.measuring.TryAcquire(1) {
-		return nil, errBusy
-	}
-	if !w.asking.TryLock() {
-		w.s.measuring.Release(1)
-		return nil, errBusy
-	}
 	free, err := w.s.runs.acquireAs(ctx, w.bandwidth.hung)
-	release = func() {
-		w.asking.Unlock()
-		w.s.measuring.Release(1)
-		if err == nil {
-			free()
-		}
-	}
 	if err != nil {
-		release()
+		return nil, err
 	}
-	return release, err
+	if w.probes.hung || !w.s.measuring.TryLock() {
+		free()
+		return nil, errBusy
+	}
+	return func() {
+		w.s.measuring.Unlock()
+		free()
+	}, nil
 }
 
 // measured processes a measurement. It returns how the state of the device changes.
-func (w *worker) measured(res result) (change func(*state.DeviceState)) {
-	run := res.run
+func (w *worker) measured(run *state.Run) (change func(*state.DeviceState)) {
 	w.bandwidth.record(run)
-	w.bandwidthLog.run(run, res.stderr, "Measuring bandwidth failed", "Bandwidth can be measured again", "Bandwidth measured")
+	result, detail := run.Measured()
+	w.log.log.Info("Bandwidth measured", "result", result, "detail", detail)
 	return func(dev *state.DeviceState) { dev.Bandwidth = new(copied(dev.Bandwidth).Next(run)) }
 }
 

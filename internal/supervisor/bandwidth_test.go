@@ -1,7 +1,7 @@
 package supervisor
 
 import (
-	"cmp"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -13,32 +13,27 @@ import (
 
 // moving is a child that moves data so fast.
 func moving(rate float64) script {
-	b := &state.Bandwidth{
-		Device: "a", Hardware: &state.Hardware{Device: "a", Identity: state.Adapter{PCI: "0000:3b:00.0"}},
-		Cells: []state.BandwidthCell{{Port: 1, Operation: "write", Size: state.LargeMessage, QPs: 1, BytesPerSecond: rate}},
+	return script{output: lines(wire.Line{Bandwidth: moved("0000:3b:00.0", rate)}, wire.Line{End: &wire.End{}}), takes: 20 * time.Second}
+}
+
+func moved(pci string, rate float64) *state.Bandwidth {
+	cell := state.BandwidthCell{Port: 1, Operation: "write", QPs: 1, BytesPerSecond: 2 * rate}
+	large, again := cell, cell
+	large.Size, large.BytesPerSecond, again.Size, again.QPs, again.BytesPerSecond = state.LargeMessage, rate/2, state.LargeMessage, 2, rate
+	return &state.Bandwidth{
+		Device: "a", Hardware: &state.Hardware{Device: "a", Identity: state.Adapter{PCI: pci}}, Cells: []state.BandwidthCell{cell, large, again},
 	}
-	return script{output: lines(wire.Line{Bandwidth: b}, wire.Line{End: &wire.End{}}), takes: 20 * time.Second}
-}
-
-// refused is a child that finds the device in use, and interrupted one that stops for others.
-func refused() script {
-	return script{output: lines(wire.Line{Reduced: &state.Reduced{Reason: state.ReducedBusy, Detail: "trainer holds queue pairs"}}, wire.Line{End: &wire.End{}})}
-}
-
-func interrupted() script {
-	return script{output: lines(wire.Line{Bandwidth: &state.Bandwidth{Device: "a", Interrupted: "trainer came"}}, wire.Line{End: &wire.End{}})}
 }
 
 // newBandwidthBench returns a bench that measures once a day, at one o'clock.
 func newBandwidthBench(t *testing.T, c children, change func(*Config), devices ...string) *bench {
 	t.Helper()
 	return benchOf(t, c, func(c *Config) {
+		c.Interval = 10 * time.Minute
 		c.Bandwidth = Bandwidth{Interval: 24 * time.Hour, Slot: func(_ string, after time.Time) time.Time {
 			return after.Add(-time.Hour).Truncate(24 * time.Hour).Add(25 * time.Hour)
 		}}
-		if change != nil {
-			change(c)
-		}
+		change(c)
 	}, devices...)
 }
 
@@ -50,62 +45,48 @@ func (b *bench) hours(device string) (hours []int) {
 	return hours
 }
 
-// TestBandwidth verifies when a device is measured, and what is known of it afterwards. The fake
-// children report two at once on a device.
+// TestBandwidth verifies when a device is measured, never beside its contracts, and what is known of it
+// afterwards: how the last measurement ended, and what the last that ended well and the best moved.
 func TestBandwidth(t *testing.T) {
 	t.Parallel()
+	refused := script{output: lines(wire.Line{Reduced: &state.Reduced{Reason: state.ReducedBusy, Detail: "trainer holds"}}, wire.Line{End: &wire.End{}})}
+	broken := script{output: lines(wire.Line{Bandwidth: &state.Bandwidth{Device: "a", Interrupted: "trainer came"}}, wire.Line{End: &wire.End{}})}
+	daily, failing := []int{1, 25, 49, 73}, []int{1, 2, 4, 8, 14, 20, 26, 32, 38, 44, 50, 56, 62, 68, 74, 80, 86, 92}
 	for _, tc := range []struct {
-		name   string
-		script func(n int) script
-		probes of
-		hours  []int // of four days
-		result state.BandwidthResult
-		detail string
-		rate   float64
+		name    string
+		scripts []script // The last one stays.
+		probe   script
+		hours   []int // Of four days.
+		want    string
 	}{
-		{"ends well", func(n int) script { return moving(float64(10 - n)) }, nil, []int{1, 25, 49, 73}, state.BandwidthOK, "", 7},
-		{"in use", func(int) script { return refused() }, nil, []int{1, 2, 4, 8, 14, 20, 26, 32, 38, 44, 50, 56, 62, 68, 74, 80, 86, 92}, state.BandwidthInUse, "trainer holds queue pairs", 0},
-		{"idle later", func(n int) script {
-			if n == 0 {
-				return refused()
-			}
-			return moving(5)
-		}, nil, []int{1, 2, 25, 49, 73}, state.BandwidthOK, "", 5},
-		{"interrupted later", func(n int) script {
-			if n < 3 {
-				return moving(5)
-			}
-			return interrupted()
-		}, nil, []int{1, 25, 49, 73, 74, 76, 80, 86, 92}, state.BandwidthInterrupted, "trainer came", 5},
-		{"hangs", func(int) script { return scriptHang() }, nil, []int{1, 2, 4, 8, 14, 20, 26, 32, 38, 44, 50, 56, 62, 68, 74, 80, 86, 92}, state.BandwidthFailed, "timed out after 2m0s in ibv_destroy_cq", 0},
-		{"probes hang", func(int) script { return moving(1) }, always(scriptHang()), nil, "", "", 0},
+		{"ends well", []script{moving(4), moving(9), moving(5)}, scriptOK(time.Second), daily, "ok , 5 of 9"},
+		{"in use", []script{refused}, scriptOK(time.Second), failing, "in_use trainer holds"},
+		{"idle later", []script{refused, moving(5)}, scriptOK(time.Second), []int{1, 2, 25, 49, 73}, "ok , 5 of 5"},
+		{"interrupted later", []script{moving(5), moving(5), moving(5), broken}, scriptOK(time.Second), append(slices.Clone(daily), 74, 76, 80, 86, 92), "interrupted trainer came, 5 of 5"},
+		{"hangs", []script{scriptHang()}, scriptOK(time.Second), failing, "failed timed out after 2m0s in ibv_destroy_cq"},
+		{"probes hang", []script{moving(1)}, scriptHang(), nil, " "},
 	} {
 		subtest(t, tc.name, func(t *testing.T) {
-			c := children{next: always(scriptOK(time.Second)), checks: func(string, []string, int) script { return scriptOK(10 * time.Minute) }}
-			if tc.probes != nil {
-				c.next = tc.probes
+			c := children{next: always(tc.probe), checks: func(string, []string, int) script { return scriptOK(10 * time.Minute) }}
+			c.measures = func(_ string, n int) script { return tc.scripts[min(n, len(tc.scripts)-1)] }
+			b := newBandwidthBench(t, c, func(c *Config) { c.Contract.Timeout = time.Hour }, "a")
+			s := copied(stateOf(t, b.after(96*time.Hour), "a").Bandwidth)
+			wantEqual(t, "hours", fmt.Sprint(b.hours("a")), fmt.Sprint(tc.hours))
+			got := fmt.Sprint(s.Result, " ", s.Detail)
+			for _, c := range s.Large {
+				got += fmt.Sprintf(", %g of %g", c.BytesPerSecond, c.Best)
 			}
-			c.measures = func(_ string, n int) script { return tc.script(n) }
-			b := newBandwidthBench(t, c, func(c *Config) { c.Interval, c.Contract.Timeout = 10*time.Minute, time.Hour }, "a")
-			s := stateOf(t, b.after(96*time.Hour), "a").Bandwidth
-			wantEqual(t, "hours", b.hours("a"), tc.hours)
-			got := cmp.Or(s, new(state.BandwidthState))
-			measured := cmp.Or(got.Measured, &state.Bandwidth{Cells: make([]state.BandwidthCell, 1)})
-			if got.Result != tc.result || got.Detail != tc.detail || measured.Cells[0].BytesPerSecond != tc.rate {
-				t.Errorf("%+v", got)
-			}
-			if b.logs("Measuring bandwidth failed") != map[bool]int{true: 1}[tc.result == state.BandwidthFailed] {
-				t.Errorf("the log has %s", b.log)
-			}
+			wantEqual(t, "state", got, tc.want)
 		})
 	}
 }
 
-// TestBandwidthOfSeveral verifies that one device of a host is measured at a time, and that a device
-// asks no peer meanwhile.
+// TestBandwidthOfSeveral verifies that one device of a host is measured at a time, while none asks a peer.
 func TestBandwidthOfSeveral(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		c := children{next: always(scriptOK(time.Second)), measures: always(moving(1)), asks: always(script{output: okReport, takes: 30 * time.Second})}
+		answered := found("p:1", state.PathOK)
+		answered.takes = 30 * time.Second
+		c := children{next: always(scriptOK(time.Second)), measures: always(moving(1)), asks: always(answered)}
 		b := newBandwidthBench(t, c, func(c *Config) {
 			peers := func(string) []wire.PathTarget { return []wire.PathTarget{{Peer: "p:1"}} }
 			c.Paths = Paths{Schedule: Schedule{Interval: 5 * time.Minute, Timeout: time.Minute}, Peers: peers, Slot: func(peer string, after time.Time) time.Time {
@@ -113,62 +94,48 @@ func TestBandwidthOfSeveral(t *testing.T) {
 			}}
 		}, "a", "b", "c")
 		b.after(3 * time.Hour)
-		var all []time.Duration
-		for _, device := range []string{"a", "b", "c"} {
-			wantEqual(t, device, b.hours(device), []int{1})
-			all = append(all, b.kids.startsOf(measuring(device))...)
-		}
+		all := slices.Concat(b.kids.startsOf(measuring("a")), b.kids.startsOf(measuring("b")), b.kids.startsOf(measuring("c")))
 		slices.Sort(all)
-		for i := range all[1:] {
-			if d := all[i+1] - all[i]; d < 20*time.Second {
-				t.Errorf("two devices within %s", d)
+		asked := b.kids.startsOf(asking("p:1"))
+		if len(all) != 3 || len(asked) < 50 || all[1]-all[0] < 20*time.Second || all[2]-all[1] < 20*time.Second {
+			t.Errorf("measured at %v, asked at %v", all, asked)
+		}
+		for _, at := range asked {
+			if slices.ContainsFunc(all, func(m time.Duration) bool { return at > m-30*time.Second && at < m+20*time.Second }) {
+				t.Errorf("asked at %s, measured at %v", at, all)
 			}
 		}
 	})
 }
 
-// TestBandwidthBefore verifies that a restart, and a device that is away for a while, change neither
-// what is known nor how often a device is measured, and that another adapter begins anew.
+// TestBandwidthBefore verifies what a device that appears has of its past, and when it is measured next.
 func TestBandwidthBefore(t *testing.T) {
 	t.Parallel()
+	const same, other = "0000:3b:00.0", "0000:5e:00.0"
 	for _, tc := range []struct {
 		name, pci string
 		age       time.Duration
-		failures  int
 		hours     []int
 		best      float64
 	}{
-		{"long ago", "0000:3b:00.0", 30 * time.Hour, 0, []int{1}, 9},
-		{"just now", "0000:3b:00.0", time.Minute, 0, nil, 9},
-		{"just refused", "0000:3b:00.0", 0, 1, nil, 9},
-		{"in the future", "0000:3b:00.0", -48 * time.Hour, 0, []int{1}, 9},
-		{"another adapter", "0000:5e:00.0", 30 * time.Hour, 0, []int{1}, 5},
+		{"long ago", same, 30 * time.Hour, []int{1}, 9},
+		{"just now", same, time.Second, nil, 9},
+		{"in the future", same, -48 * time.Hour, []int{1}, 9},
+		{"another adapter", other, 30 * time.Hour, []int{1}, 5},
 	} {
 		subtest(t, tc.name, func(t *testing.T) {
-			run := state.Run{Outcome: state.OutcomeOK, Started: time.Now().Add(-tc.age), Bandwidth: &state.Bandwidth{
-				Hardware: &state.Hardware{Identity: state.Adapter{PCI: tc.pci}},
-				Cells:    []state.BandwidthCell{{Port: 1, Operation: "write", Size: state.LargeMessage, BytesPerSecond: 9}, {Port: 1, Size: 64, BytesPerSecond: 11}},
-			}}
-			past := state.BandwidthState{}.Next(&run)
-			past.Failures = tc.failures
+			past := state.BandwidthState{}.Next(&state.Run{Outcome: state.OutcomeOK, Started: time.Now().Add(50*time.Minute - tc.age), Bandwidth: moved(tc.pci, 9)})
 			b := newBandwidthBench(t, children{next: always(scriptOK(time.Second)), measures: always(moving(5))}, func(c *Config) {
-				c.Bandwidth.Past = map[string]*state.BandwidthState{"a": &past}
-			}, "a")
-			if s := stateOf(t, b.after(time.Minute), "a").Bandwidth; s == nil || s.Best[0].BytesPerSecond != 9 {
+				c.Bandwidth.Past = func(string) *state.BandwidthState { return &past }
+			})
+			b.after(50 * time.Minute)
+			b.host(nil, "a")
+			if s := stateOf(t, b.after(time.Minute), "a").Bandwidth; s.Large[0].BytesPerSecond != 9 {
 				t.Errorf("at first %+v", s)
 			}
-			b.after(4 * time.Hour)
-			b.host(nil)
-			b.after(time.Minute)
-			b.host(nil, "a")
-			s := stateOf(t, b.after(time.Minute), "a").Bandwidth
-			wantEqual(t, "hours", b.hours("a"), tc.hours)
-			if len(tc.hours) == 0 {
-				return
-			}
-			if len(s.Best) != 1 || s.Best[0].BytesPerSecond != tc.best || s.Measured.Cells[0].BytesPerSecond != 5 || s.Failures != 0 {
-				t.Errorf("%+v", s)
-			}
+			s := stateOf(t, b.after(3*time.Hour), "a").Bandwidth
+			wantEqual(t, "hours", fmt.Sprint(b.hours("a")), fmt.Sprint(tc.hours))
+			wantEqual(t, "best", s.Large[0].Best, tc.best)
 		})
 	}
 }

@@ -80,7 +80,7 @@ func (p *pathWorker) next(now time.Time) (next *wire.PathTarget, at time.Time) {
 	return next, at
 }
 
-// ask runs one child. A device is left alone if its probes hang, a child is left, or its bandwidth is
+// ask runs one child. A device is left alone if its probes hang, a child is left, or a bandwidth is
 // measured.
 func (p *pathWorker) ask(ctx context.Context, t wire.PathTarget) {
 	s := p.w.s
@@ -90,10 +90,10 @@ func (p *pathWorker) ask(ctx context.Context, t wire.PathTarget) {
 	s.mu.Unlock()
 	p.began = time.Now()
 	p.after[t.Peer] = p.began
-	if hangs || !p.w.asking.TryLock() {
+	if hangs || !s.measuring.TryRLock() {
 		return
 	}
-	defer p.w.asking.Unlock()
+	defer s.measuring.RUnlock()
 	release, err := s.inventories.acquireAs(ctx, false)
 	if err != nil {
 		return

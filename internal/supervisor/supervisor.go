@@ -15,8 +15,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"golang.org/x/sync/semaphore"
-
 	"rdma_exporter/internal/child"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/text"
@@ -38,8 +36,8 @@ type Supervisor struct {
 	// runs limits probe and contract runs, and inventories the rest of a device's runs, so that
 	// neither delays the other.
 	runs, inventories *limiter
-	// measuring is held while the bandwidth of a device is measured.
-	measuring *semaphore.Weighted
+	// measuring is held while the bandwidth of a device is measured, and for reading while a peer is asked.
+	measuring sync.RWMutex
 
 	started  atomic.Bool
 	snapshot atomic.Pointer[state.Snapshot]
@@ -65,8 +63,6 @@ type Supervisor struct {
 	hardware *state.Run
 	// links are the earlier states of ports of devices that are absent or were not found yet.
 	links map[string]state.LinkHistory
-	// bandwidths are what was measured of devices before this process started or they vanished.
-	bandwidths map[string]*state.BandwidthState
 	// workers are those that have not ended, by device.
 	workers map[string]*worker
 	// vanished are the devices that vanished and have not returned, except those that come and go
@@ -108,19 +104,16 @@ func New(cfg Config) (*Supervisor, error) {
 		cfg:         cfg,
 		launch:      child.Start,
 		random:      rand.Float64,
-		measuring:   semaphore.NewWeighted(1),
 		changed:     make(chan struct{}, 1),
 		linkChanged: make(chan struct{}, 1),
 		leftovers:   make(map[leftoverKey]*leftover),
 		links:       make(map[string]state.LinkHistory),
-		bandwidths:  make(map[string]*state.BandwidthState),
 		workers:     make(map[string]*worker),
 		vanished:    make(map[string]state.DeviceState),
 		awaited:     make(map[string]bool),
 	}
 	s.runs, s.inventories = newLimiter(cfg.Concurrency, &s.running), newLimiter(max(inventoryConcurrency, cfg.Concurrency), &s.running)
 	maps.Copy(s.links, cfg.Links)
-	maps.Copy(s.bandwidths, cfg.Bandwidth.Past)
 	s.publish()
 	return s, nil
 }
@@ -249,7 +242,6 @@ func (s *Supervisor) lose(w *worker) {
 	if transient {
 		return
 	}
-	s.bandwidths[w.name] = w.state.Bandwidth
 	w.state.Vanished = time.Now()
 	s.vanished[w.name] = state.DeviceState{Name: w.name, Vanished: w.state.Vanished, Info: w.state.Info}
 	if len(s.vanished) > maxVanished {

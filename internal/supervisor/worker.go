@@ -31,10 +31,8 @@ type worker struct {
 	inventory *inventoryWorker
 	// paths is nil if no peers are asked.
 	paths *pathWorker
-	// asking is held while a peer is asked or the bandwidth is measured.
-	asking       sync.Mutex
-	bandwidth    job
-	bandwidthLog changeLogger
+	// bandwidth has an interval of zero if it is not measured.
+	bandwidth job
 	// facts are what probe runs found out about the device. full is the last full run, as in
 	// the snapshot, and fullOK is true if the last attempt at one was ok. outdated is true if the
 	// configuration of the probes has changed since the last run was started.
@@ -71,12 +69,13 @@ func newWorker(s *Supervisor, name string) *worker {
 		probes:      job{kind: state.KindProbe, Schedule: s.cfg.Schedule},
 		portChanged: make(chan struct{}, 1),
 		reloaded:    make(chan struct{}, 1),
-		state:       state.DeviceState{Name: name, Present: true, Bandwidth: s.bandwidths[name]},
-
-		bandwidthLog: changeLogger{log: log},
-		bandwidth:    job{kind: state.KindBandwidth, Schedule: Schedule{s.cfg.Bandwidth.Interval, bandwidthTime}},
-		adapter:      newAdapter(log, s.takeLinks(name)),
-		transient:    s.cfg.Transient != nil && s.cfg.Transient(name),
+		state:       state.DeviceState{Name: name, Present: true},
+		adapter:     newAdapter(log, s.takeLinks(name)),
+		bandwidth:   job{kind: state.KindBandwidth, Schedule: Schedule{s.cfg.Bandwidth.Interval, bandwidthTime}},
+		transient:   s.cfg.Transient != nil && s.cfg.Transient(name),
+	}
+	if past := s.cfg.Bandwidth.Past; past != nil {
+		w.state.Bandwidth = past(name)
 	}
 	if s.cfg.Contract.Interval > 0 {
 		w.contracts = &contractRunner{
@@ -151,7 +150,7 @@ func (w *worker) runAll(ctx context.Context) bool {
 		case j.kind == state.KindContract:
 			w.deliver(res, w.contractRun(res))
 		case j.kind == state.KindBandwidth:
-			w.deliver(res, w.measured(res))
+			w.deliver(res, w.measured(res.run))
 		default:
 			w.deliver(res, w.probed(res))
 		}
@@ -192,16 +191,15 @@ func (w *worker) await(ctx context.Context) *job {
 
 // next returns the job that is due first. If several are due at the same time, that is the probe run.
 func (w *worker) next() *job {
-	first := &w.probes
-	sooner := func(j *job) {
+	first, others := &w.probes, []*job{&w.bandwidth}
+	if w.contracts != nil {
+		others = append(others, &w.contracts.job)
+	}
+	for _, j := range others {
 		if !j.due.IsZero() && (first.due.IsZero() || j.due.Before(first.due)) {
 			first = j
 		}
 	}
-	if w.contracts != nil {
-		sooner(&w.contracts.job)
-	}
-	sooner(&w.bandwidth)
 	return first
 }
 
@@ -217,11 +215,9 @@ func (w *worker) expediteProbe() {
 
 func (w *worker) task(j *job) task {
 	var r wire.Request
-	switch j.kind {
-	case state.KindBandwidth:
-	case state.KindContract:
+	if j.kind == state.KindContract {
 		r = w.contracts.request()
-	default:
+	} else if j == &w.probes {
 		w.fullOK = !w.outdated.Swap(false) && w.fullOK
 		r = wire.Request{Facts: w.facts, Short: !w.fullDue()}
 	}

@@ -78,7 +78,7 @@ func functions(screen Screen) template.FuncMap {
 			}
 			return all
 		},
-		"bandwidth":   func(s *api.Status, d api.Device) *api.Bandwidth { return api.NewBandwidth(d.DeviceState, s.Generated) },
+		"speed":       api.Speed,
 		"pathColumns": api.PathColumns, "bytes": text.Bytes, "gpuAdapters": gpuAdapters, "nearest": nearest, "adapter": api.Adapter, "errors": api.LatencyErrors, "event": api.Event, "growth": api.Growth, "links": api.Links,
 		"memlock": api.Memlock, "method": api.Method, "objects": api.Counts, "steadiness": api.Steadiness,
 		"ago":    func(s *api.Status, t time.Time) string { return text.Ago(s.Generated, t) },

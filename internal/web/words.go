@@ -30,7 +30,7 @@ func functions() template.FuncMap {
 		"registrations": collect(func(p state.Probe) []state.Registration { return p.Registrations }),
 		"paths":         func(d deviceView) []api.PathRow { return api.PathRows(d.DeviceState, d.now) },
 		"pathColumns":   api.PathColumns,
-		"bandwidth":     func(d deviceView) *api.Bandwidth { return api.NewBandwidth(d.DeviceState, d.now) },
+		"speed":         api.Speed,
 		"counts":        api.Counts,
 		"event":         api.Event,
 		"growth":        api.Growth,

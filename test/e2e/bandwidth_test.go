@@ -104,12 +104,12 @@ func TestSchedule(t *testing.T) {
 		return m.sum("rdma_bandwidth_timestamp_seconds", "device", fast)
 	}
 	first := look()
-	if _, page := e.get(t, "/"); !strings.Contains(page, "in_use (trainer (process 4711) holds queue pairs)") || !strings.Contains(page, "<td>96</td>") {
+	if _, page := e.get(t, "/"); !strings.Contains(page, "in_use (trainer (process 4711) holds queue pairs)") || !strings.Contains(page, "<td>96 Gb/s</td>") {
 		t.Errorf("the page does not say what was measured: %s", page)
 	}
 	e.stop(t)
 	report := invoke(t, binary, t.TempDir(), append([]string{"audit", "--device=" + slow}, args[:3]...)...)
-	if !strings.Contains(report.stdout, "Bandwidth of "+slow+": In Gb/s, measured ") || !strings.Contains(report.stdout, "bandwidth (bandwidth_low), for ") {
+	if !strings.Contains(report.stdout, "Bandwidth of "+slow+": measured ") || !strings.Contains(report.stdout, "bandwidth (bandwidth_low), for ") {
 		t.Errorf("the report: %s", report.stdout)
 	}
 	e = start(t, measures...)

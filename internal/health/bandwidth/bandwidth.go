@@ -2,18 +2,22 @@
 package bandwidth
 
 import (
+	"fmt"
 	"slices"
 
 	judge "rdma_exporter/internal/bandwidth"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
-// Of returns what is wrong with a device, at most one finding of each kind. host has all devices of the
-// host, which are its siblings. It modifies neither.
-func Of(d *state.DeviceState, host []state.DeviceState) (found []judge.Finding) {
+const maxDetail = 500 // Characters.
+
+// Problems reports what is wrong with a device, at most one finding of each kind. host has all devices of
+// the host, which are its siblings. It modifies neither.
+func Problems(d *state.DeviceState, host []state.DeviceState, report func(kind, entry, subject, message string, warning bool)) {
 	b := measured(d)
 	if b == nil {
-		return nil
+		return
 	}
 	all := []state.Bandwidth{*b}
 	for i := range host {
@@ -21,12 +25,15 @@ func Of(d *state.DeviceState, host []state.DeviceState) (found []judge.Finding) 
 			all = append(all, *o)
 		}
 	}
-	found = slices.DeleteFunc(judge.Evaluate(all), func(f judge.Finding) bool { return f.Device != d.Name })
+	found := slices.DeleteFunc(judge.Evaluate(all), func(f judge.Finding) bool { return f.Device != d.Name })
 	isLow := func(f judge.Finding) bool { return f.Kind == "bandwidth_low" }
-	if f, low := judge.EvaluatePast(b, d.Bandwidth.Best); low && !slices.ContainsFunc(found, isLow) {
-		found = slices.Insert(found, 0, f)
+	if f, low := judge.EvaluatePast(b, d.Bandwidth.Large); low && !slices.ContainsFunc(found, isLow) {
+		found = append(found, f)
 	}
-	return found
+	for _, f := range found {
+		detail := text.Truncate(text.Clean(f.Detail), maxDetail)
+		report(f.Kind, "", "bandwidth", fmt.Sprintf("By the measurement at %s, %s.", text.Moment(b.Time), detail), true)
+	}
 }
 
 // measured returns a copy of the last measurement of a device. Nil if there is none of its adapter. A
