@@ -72,11 +72,7 @@ type Maintenance struct {
 
 // String returns the maintenance in a sentence.
 func (m *Maintenance) String() string {
-	s := "Under maintenance until " + text.Moment(m.Until)
-	if m.Reason != "" {
-		s += " (" + m.Reason + ")"
-	}
-	return s + "."
+	return "Under maintenance until " + text.Moment(m.Until) + text.Around(" (", m.Reason, ")") + "."
 }
 
 // SeverityCount counts the findings of one severity.

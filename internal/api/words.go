@@ -137,11 +137,7 @@ func Consequences(f *health.Finding, most int) string {
 
 // Method returns how completions were measured on a path, in words.
 func Method(m state.Method) string {
-	words := cmp.Or(m.By, "no way found")
-	if m.InsteadOf != "" {
-		words += ", not " + m.InsteadOf
-	}
-	return words
+	return cmp.Or(m.By, "no way found") + text.Around(", not ", m.InsteadOf, "")
 }
 
 // Memlock returns the locked memory of a process in words.
@@ -257,9 +253,7 @@ func PCILink(l *state.PCILink) string {
 // Function returns which function of the adapter a device is; empty if that is not known.
 func Function(a *state.Adapter) string {
 	words := cmp.Or(map[string]string{"pf": "physical (pf)", "vf": "virtual (vf)", "sf": "scalable (sf)"}[a.Role], a.Role)
-	if a.Parent != "" {
-		words += " of " + a.Parent
-	}
+	words += text.Around(" of ", a.Parent, "")
 	if a.VFs > 0 {
 		words += " with " + text.Plural(a.VFs, "virtual function")
 	}

@@ -188,7 +188,10 @@ func (s *Supervisor) tryChild(ctx context.Context, t task) result {
 		// The program was not loaded. That can block forever, if the server of its file is gone.
 		run.Outcome, run.Error = state.OutcomeCrashed, "the child did not start in time"
 	case why == endedTimeout:
-		run.Outcome, run.Error = state.OutcomeTimeout, timeoutError(run, t.timeout, res.left != nil)
+		run.Outcome, run.Error = state.OutcomeTimeout, fmt.Sprintf("timed out after %v", t.timeout)+text.Around(" in ", run.Verb, "")
+		if res.left != nil {
+			run.Error += "; the child cannot be killed"
+		}
 		res.died = run.Verb != "" && heard.silence(res.killed) >= hangTime
 	case why == endedGarbage:
 		run.Outcome, run.Error = state.OutcomeCrashed, withReason("the child's output is no report: "+readErr.Error(), stderr)
@@ -264,22 +267,8 @@ func conclude(run *state.Run, readErr error, e child.Exit, stderr child.Stderr) 
 	}
 }
 
-func timeoutError(run *state.Run, timeout time.Duration, left bool) string {
-	text := fmt.Sprintf("timed out after %v", timeout)
-	if run.Verb != "" {
-		text += " in " + run.Verb
-	}
-	if left {
-		text += "; the child cannot be killed"
-	}
-	return text
-}
-
 func withReason(problem string, stderr child.Stderr) string {
-	if reason := stderr.Reason(); reason != "" {
-		problem += ": " + reason
-	}
-	return text.OneLine(problem, maxError)
+	return text.OneLine(text.JoinWords(": ", problem, stderr.Reason()), maxError)
 }
 
 // maxFailures is how many failures the error of a run names.

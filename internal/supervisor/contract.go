@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 	"rdma_exporter/internal/wire"
 )
 
@@ -147,10 +148,7 @@ func (c *contractRunner) culprit(res result) state.Contract {
 	run := res.run
 	reason, end := state.SkipTimeout, "the process that checked it was killed"
 	if run.Outcome == state.OutcomeCrashed {
-		reason, end = state.SkipCrashed, "the process that checked it crashed"
-		if run.Verb != "" {
-			end += " in " + run.Verb
-		}
+		reason, end = state.SkipCrashed, "the process that checked it crashed"+text.Around(" in ", run.Verb, "")
 	}
 	end += ": " + run.Error
 	if p := run.Provisional; p != nil && (p.Proven || res.died) {

@@ -195,10 +195,7 @@ func counts(s *api.Status) string {
 	for _, c := range s.FindingCounts {
 		all += c.Count
 	}
-	devices := text.Plural(len(s.Devices), "device")
-	if healths := s.HealthCounts(); healths != "" {
-		devices += " (" + healths + ")"
-	}
+	devices := text.Plural(len(s.Devices), "device") + text.Around(" (", s.HealthCounts(), ")")
 	return devices + ", " + text.JoinWords(": ", text.Plural(all, "finding"), s.FindingWords()) + "."
 }
 

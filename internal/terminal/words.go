@@ -116,17 +116,11 @@ func portStates(d api.Device) string {
 }
 
 func identity(d *state.Device, withGUID bool) string {
-	prefixed := func(prefix, s string) string {
-		if s == "" {
-			return ""
-		}
-		return prefix + s
-	}
 	guid := ""
 	if withGUID {
-		guid = prefixed("GUID ", d.NodeGUID)
+		guid = text.Around("GUID ", d.NodeGUID, "")
 	}
-	return text.JoinWords(", ", prefixed("driver ", d.Driver), d.Transport, cmp.Or(prefixed("firmware ", d.Firmware), "no firmware"),
+	return text.JoinWords(", ", text.Around("driver ", d.Driver, ""), d.Transport, cmp.Or(text.Around("firmware ", d.Firmware, ""), "no firmware"),
 		fmt.Sprintf("vendor 0x%04x, part %d, hardware 0x%x", d.VendorID, d.VendorPartID, d.HWVersion), guid,
 		text.Plural(d.CompletionVectors, "completion vector"))
 }

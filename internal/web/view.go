@@ -146,11 +146,7 @@ func countsOf(s *api.Status) string {
 	if len(s.Devices) == 0 {
 		return ""
 	}
-	words := text.Plural(len(s.Devices), "device") + ": " + s.HealthCounts()
-	if findings := s.FindingWords(); findings != "" {
-		words += ". Findings: " + findings
-	}
-	return words + "."
+	return text.Plural(len(s.Devices), "device") + ": " + s.HealthCounts() + text.Around(". Findings: ", s.FindingWords(), "") + "."
 }
 
 // addIssues adds the issues but those of severity info.
