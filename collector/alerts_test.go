@@ -9,6 +9,7 @@ import (
 
 	"rdma_exporter/internal/hardware/counters"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/test/running"
 )
 
 // absentAtFirst are the counters of the rules that appear with their first event, and why.
@@ -22,10 +23,7 @@ func ruleCounters(t *testing.T) []string {
 	t.Helper()
 	var names []string
 	for _, path := range []string{"../alerts/alerts.yaml", "../alerts/recording.yaml"} {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := running.Must(os.ReadFile(path))(t)
 		names = append(names, regexp.MustCompile(`\brdma_\w+_total\b`).FindAllString(string(b), -1)...)
 	}
 	slices.Sort(names)

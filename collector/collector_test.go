@@ -22,6 +22,7 @@ import (
 	"rdma_exporter/internal/health/expect"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/test/golden"
+	"rdma_exporter/test/running"
 )
 
 func collectorOf(snapshot *state.Snapshot, runs ...*state.Run) *collector.Collector {
@@ -77,9 +78,7 @@ func evaluated(snapshot func() *state.Snapshot, found map[string][]health.Findin
 func pedantic(t testing.TB, c prometheus.Collector) *prometheus.Registry {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
-	if err := registry.Register(c); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, registry.Register(c))
 	return registry
 }
 
@@ -389,18 +388,12 @@ func hostile() scene {
 // TestExposition compares all series of a host with a golden file, and lints them. Help and
 // type of a metric are those of its page. Each metric is in a golden file.
 func TestExposition(t *testing.T) {
-	page, err := os.ReadFile("../docs/reference/metrics.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := running.Must(os.ReadFile("../docs/reference/metrics.md"))(t)
 	seen := make(map[string]bool)
 	for name, s := range scenes() {
 		t.Run(name, func(t *testing.T) {
 			registry := pedantic(t, s.collector())
-			families, err := registry.Gather()
-			if err != nil {
-				t.Fatal(err)
-			}
+			families := running.Must(registry.Gather())(t)
 			for _, f := range families {
 				seen[f.GetName()] = true
 				row := fmt.Sprintf(`(?m)^\| `+"`%s` .* \\| %s\\b.* \\| %s \\|$", f.GetName(), strings.ToLower(f.GetType().String()), regexp.QuoteMeta(f.GetHelp()))
@@ -411,10 +404,7 @@ func TestExposition(t *testing.T) {
 			series := regexp.MustCompile("(?m)^#.*\n").ReplaceAllLiteralString(text(t, families), "")
 			golden.Check(t, filepath.Join("testdata", name+".prom"), series)
 
-			problems, err := testutil.GatherAndLint(registry)
-			if err != nil {
-				t.Fatal(err)
-			}
+			problems := running.Must(testutil.GatherAndLint(registry))(t)
 			for _, p := range problems {
 				switch {
 				case p.Metric == "rdma_verbs_call_latency_seconds": // It differs from the summary of the same calls.
@@ -468,10 +458,7 @@ func TestObserve(t *testing.T) {
 
 // TestNativeHistogram verifies that histograms have native and classic buckets.
 func TestNativeHistogram(t *testing.T) {
-	families, err := pedantic(t, collectorOf(nil, run("sim0"))).Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := running.Must(pedantic(t, collectorOf(nil, run("sim0"))).Gather())(t)
 	buckets := map[string]int{
 		"rdma_verbs_call_latency_seconds": 8, "rdma_notification_latency_seconds": 7,
 	}

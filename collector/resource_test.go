@@ -15,6 +15,7 @@ import (
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/test/running"
 )
 
 func with(prefix string, all map[string]string) []string {
@@ -36,10 +37,7 @@ func TestOwnersSumUp(t *testing.T) {
 		s.Resources = resourcesOf(inventoryRun("mlx5_0"), inventory(10))
 		return s
 	}(), "troubled": troubled("mlx5_0")} {
-		families, err := pedantic(t, collectorOf(sceneOf("libibverbs", s).snapshot)).Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
+		families := running.Must(pedantic(t, collectorOf(sceneOf("libibverbs", s).snapshot)).Gather())(t)
 		user, owners := make(map[string]float64), make(map[string]float64)
 		for _, f := range families {
 			for _, m := range f.GetMetric() {

@@ -15,16 +15,14 @@ import (
 	"rdma_exporter/internal/hardware/hardwaretest"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/test/golden"
+	"rdma_exporter/test/running"
 )
 
 // TestTrees compares the series of ports of each tree with a golden file. A tree also names metrics
 // that must be absent, and why: absent/DEVICE/METRIC, or of one port absent/DEVICE/METRIC of port N.
 func TestTrees(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/reference/metrics.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := running.Must(os.ReadFile("../docs/reference/metrics.md"))(t)
 	for _, name := range hardwaretest.Names(t) {
 		root := hardwaretest.Tree(t, name)
 		netlink := rdma(filepath.Join(root, "rdma"))
@@ -46,10 +44,7 @@ func TestTrees(t *testing.T) {
 			}
 		}
 		golden.Check(t, filepath.Join("testdata/trees", name+".prom"), got.String())
-		files, err := filepath.Glob(filepath.Join(root, "absent/*/*"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := running.Must(filepath.Glob(filepath.Join(root, "absent/*/*")))(t)
 		for _, file := range files {
 			metric, port, onePort := strings.Cut(filepath.Base(file), " of port ")
 			series := fmt.Sprintf("%s{device=%q,", metric, filepath.Base(filepath.Dir(file)))

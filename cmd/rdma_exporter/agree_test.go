@@ -20,6 +20,7 @@ import (
 	"rdma_exporter/internal/terminal"
 	"rdma_exporter/internal/verdict"
 	"rdma_exporter/internal/web"
+	"rdma_exporter/test/running"
 )
 
 // rails returns devices with a port each, of the given states.
@@ -94,10 +95,7 @@ func TestAgree(t *testing.T) {
 				}
 				registry := prometheus.NewRegistry()
 				registry.MustRegister(collector.New(collector.Options{Host: func() *health.Host { return host }}))
-				families, err := registry.Gather()
-				if err != nil {
-					t.Fatal(err)
-				}
+				families := running.Must(registry.Gather())(t)
 				var metrics strings.Builder
 				for _, f := range families {
 					if _, err := expfmt.MetricFamilyToText(&metrics, f); err != nil {

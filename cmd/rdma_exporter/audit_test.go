@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"rdma_exporter/test/running"
 )
 
 func TestQuotedList(t *testing.T) {
@@ -26,10 +28,7 @@ func TestQuotedList(t *testing.T) {
 
 func names(t *testing.T, folder string) []string {
 	t.Helper()
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := running.Must(os.ReadDir(folder))(t)
 	var all []string
 	for _, e := range entries {
 		all = append(all, e.Name())
@@ -42,9 +41,7 @@ func TestReplace(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a*b.prom") // A star has no meaning in it.
 	for _, text := range []string{"one", "", strings.Repeat("two", 1<<20)} {
-		if err := replace(path, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, replace(path, []byte(text)))
 		if got, err := os.ReadFile(path); err != nil || string(got) != text {
 			t.Errorf("%v: %.10q", err, got)
 		}
@@ -62,9 +59,7 @@ func TestReplaceFails(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	full := filepath.Join(dir, "folder")
-	if err := os.MkdirAll(filepath.Join(full, "file"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, os.MkdirAll(filepath.Join(full, "file"), 0o755))
 	for path, want := range map[string]error{
 		full:                               syscall.EEXIST, // as it is of a directory
 		filepath.Join(dir, "none", "file"): fs.ErrNotExist,
@@ -95,9 +90,7 @@ func (u stalledWriter) Write([]byte) (int, error) {
 func TestWithinStalled(t *testing.T) {
 	t.Parallel()
 	profile := filepath.Join(t.TempDir(), "profile.yaml")
-	if err := os.WriteFile(profile, []byte("devices: []\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, os.WriteFile(profile, []byte("devices: []\n"), 0o600))
 	for name, streams := range map[string]func(stalledWriter) stdio{
 		"report":  func(u stalledWriter) stdio { return stdio{out: u, err: io.Discard} },
 		"message": func(u stalledWriter) stdio { return stdio{out: io.Discard, err: u} },

@@ -9,6 +9,7 @@ import (
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
+	"rdma_exporter/test/running"
 )
 
 // parsed returns what a command line says, and what it is told if it is wrong.
@@ -24,10 +25,7 @@ func received(t *testing.T, o *options) settings {
 	t.Helper()
 	c := newCommands(o.settings())
 	child, _, _ := parsed(t, "probe", "--device=x")
-	in, err := readInput(child, bytes.NewReader(c.start(state.KindProbe, "x", wire.Request{}).Stdin))
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := running.Must(readInput(child, bytes.NewReader(c.start(state.KindProbe, "x", wire.Request{}).Stdin)))(t)
 	return in.Settings
 }
 

@@ -10,6 +10,7 @@ import (
 	"rdma_exporter/internal/probe"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
+	"rdma_exporter/test/running"
 	"rdma_exporter/verbs/simulated"
 )
 
@@ -22,10 +23,7 @@ func testCommands(t *testing.T) *commands {
 
 func decoded(t *testing.T, stdin []byte) wire.Input[settings] {
 	t.Helper()
-	in, err := wire.ReadInput(bytes.NewReader(stdin), settings{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := running.Must(wire.ReadInput(bytes.NewReader(stdin), settings{}))(t)
 	return in
 }
 
@@ -55,9 +53,7 @@ func TestCommands(t *testing.T) {
 		in := decoded(t, got.Stdin)
 		var devices []string
 		if p := in.Settings.Profile; p != nil {
-			if err := in.Settings.parse(); err != nil {
-				t.Fatal(err)
-			}
+			running.Check(t, in.Settings.parse())
 			devices, in.Settings.Profile, in.Settings.parsed = in.Settings.parsed.Names(), nil, want.Settings.parsed
 		}
 		if !reflect.DeepEqual(in, want) || !slices.Equal(devices, tc.devices) {

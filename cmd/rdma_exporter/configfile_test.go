@@ -14,6 +14,7 @@ import (
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/path"
 	"rdma_exporter/internal/probe"
+	"rdma_exporter/test/running"
 )
 
 // TestDocumented makes sure that each configuration file of the pages loads, and that the
@@ -25,27 +26,19 @@ func TestDocumented(t *testing.T) {
 	}
 	var pages []string
 	for _, pattern := range []string{"../../README.md", "../../docs/*.md", "../../docs/reference/*.md"} {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := running.Must(filepath.Glob(pattern))(t)
 		pages = append(pages, found...)
 	}
 	files := 0
 	for _, page := range pages {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := running.Must(os.ReadFile(page))(t)
 		for _, m := range regexp.MustCompile("(?s)([^\n]*)\n*```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
 			if key, _, _ := strings.Cut(m[2], ":"); !slices.Contains(keys, key) {
 				continue
 			}
 			files++
 			name := filepath.Join(t.TempDir(), "config.yaml")
-			if err := os.WriteFile(name, []byte(m[2]), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			running.Check(t, os.WriteFile(name, []byte(m[2]), 0o600))
 			o := newOptions()
 			o.configFile = name
 			if err := o.loadConfig(); err != nil {
@@ -80,9 +73,7 @@ func TestExpectRefused(t *testing.T) {
 		o := newOptions()
 		o.configFile = filepath.Join(t.TempDir(), "config.yaml")
 		o.inventory.NoOwners, o.schedule.Hardware.Interval = true, 0
-		if err := os.WriteFile(o.configFile, []byte(tc.config), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, os.WriteFile(o.configFile, []byte(tc.config), 0o600))
 		if err := o.loadConfig(); tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
 			t.Errorf("%q: got %v, want %q", tc.config, err, tc.want)
 		}

@@ -12,6 +12,7 @@ import (
 	"rdma_exporter/internal/hardware/hardwaretest"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
+	"rdma_exporter/test/running"
 	"rdma_exporter/verbs/simulated"
 )
 
@@ -19,18 +20,11 @@ import (
 // device.
 func childOf(t *testing.T, s settings, r wire.HardwareRequest) map[string]state.Hardware {
 	t.Helper()
-	told, err := json.Marshal(wire.Input[settings]{Request: wire.Request{Hardware: &r}, Settings: s})
-	if err != nil {
-		t.Fatal(err)
-	}
+	told := running.Must(json.Marshal(wire.Input[settings]{Request: wire.Request{Hardware: &r}, Settings: s}))(t)
 	var report bytes.Buffer
-	if err := readHardware(t.Context(), newOptions(), stdio{in: bytes.NewReader(told), out: &report}); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, readHardware(t.Context(), newOptions(), stdio{in: bytes.NewReader(told), out: &report}))
 	var run state.Run
-	if err := wire.Read(&report, &run); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, wire.Read(&report, &run))
 	all := make(map[string]state.Hardware)
 	for _, h := range run.Hardware {
 		all[h.Device] = h

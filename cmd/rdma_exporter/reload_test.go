@@ -13,6 +13,7 @@ import (
 	"rdma_exporter/internal/path"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
+	"rdma_exporter/test/running"
 )
 
 // TestReload: what is in the file holds, for findings and children alike; a file that
@@ -45,9 +46,7 @@ func TestReload(t *testing.T) {
 		{"docs_url: git.example", "docs_url is", false, health.OK, 99, "https://git.example/"},
 		{"findings: {qp_errors: 2}", "", true, health.Warning, 256, ""},
 	} {
-		if err := os.WriteFile(path, []byte(step.file), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, os.WriteFile(path, []byte(step.file), 0o600))
 		err := r.reload()
 		if (err == nil) != step.ok || err != nil && !strings.Contains(err.Error(), step.says) {
 			t.Errorf("%s: %v", step.file, err)
@@ -85,9 +84,7 @@ func TestReloadOfTheSame(t *testing.T) {
 		file string
 		want int
 	}{{"", 0}, {"docs_url: https://git.example/", 0}, {"probe: {cq: {medium: {entries: 99}}}", 1}, {"probe: {cq: {medium: {entries: 99}}}", 1}} {
-		if err := os.WriteFile(path, []byte(step.file), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, os.WriteFile(path, []byte(step.file), 0o600))
 		if err := r.reload(); err != nil || changes != step.want {
 			t.Errorf("%q: %v, %d changes, want %d", step.file, err, changes, step.want)
 		}

@@ -15,15 +15,13 @@ import (
 	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/test/golden"
+	"rdma_exporter/test/running"
 )
 
 // TestDocs compares the page with the types. What precedes the first type is written by hand.
 func TestDocs(t *testing.T) {
 	file := filepath.Join("..", "..", "docs", "reference", "status-page.md")
-	now, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	now := running.Must(os.ReadFile(file))(t)
 	prologue, _, _ := strings.Cut(string(now), "### "+nameOf(reflect.TypeFor[api.Status]()))
 	p := &page{comments: make(map[string]string), seen: make(map[reflect.Type]bool)}
 	for _, dir := range []string{".", "../state", "../health", "../health/growth", "../hardware/counters"} {
@@ -50,15 +48,9 @@ type page struct {
 
 func (p *page) read(t *testing.T, dir string) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := running.Must(filepath.Glob(filepath.Join(dir, "*.go")))(t)
 	for _, file := range files {
-		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := running.Must(parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments))(t)
 		ast.Inspect(f, func(n ast.Node) bool {
 			spec, ok := n.(*ast.TypeSpec)
 			if !ok {

@@ -21,6 +21,7 @@ import (
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
 	"rdma_exporter/test/golden"
+	"rdma_exporter/test/running"
 )
 
 func same[T any](t testing.TB, want, got T, about ...any) {
@@ -828,9 +829,7 @@ func TestNetdevByNetlink(t *testing.T) {
 		root := hardwaretest.Tree(t, "siw")
 		port := filepath.Join(root, "sys/class/infiniband/siw0/ports/1")
 		for file, content := range map[string]string{"gid_attrs/ndevs/0": c.first, "link_layer": c.layer} {
-			if err := os.WriteFile(filepath.Join(port, file), []byte(content+"\n"), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			running.Check(t, os.WriteFile(filepath.Join(port, file), []byte(content+"\n"), 0o644))
 		}
 		o := options(root, "siw0")
 		o.Driver, o.Netdevs = "siw", c.ask

@@ -11,6 +11,7 @@ import (
 
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/health/growth"
+	"rdma_exporter/test/running"
 )
 
 func TestValidate(t *testing.T) {
@@ -96,9 +97,7 @@ growing: {objects: 500}
 	got := health.Default()
 	decoder := yaml.NewDecoder(strings.NewReader(file))
 	decoder.KnownFields(true)
-	if err := decoder.Decode(&got); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, decoder.Decode(&got))
 	want := health.Config{
 		NearLimit:        health.Levels{Warning: 0.5, Critical: 0.6},
 		CgroupNearLimit:  health.Levels{Warning: 0.8, Critical: 0.9},

@@ -13,6 +13,7 @@ import (
 	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
+	"rdma_exporter/test/running"
 	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/simulated"
 	"rdma_exporter/verbs/simulated/simulatedtest"
@@ -72,10 +73,7 @@ func causes(all []health.Finding) (causes []string) {
 
 func runProbes(t *testing.T, name, device string) *state.DeviceState {
 	t.Helper()
-	p, err := simulatedtest.Parse([]byte("devices: [{name: " + name + ", like: sim_rxe0, " + device + "}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := running.Must(simulatedtest.Parse([]byte("devices: [{name: " + name + ", like: sim_rxe0, " + device + "}]")))(t)
 	c := probe.DefaultConfig()
 	c.DestroyTimeout = time.Millisecond
 	c.Notification.Samples, c.Notification.Budget, c.Notification.Deadline = 10, time.Minute, 250*time.Millisecond
@@ -90,9 +88,7 @@ func runProbes(t *testing.T, name, device string) *state.DeviceState {
 		t.Fatal(err)
 	}
 	run := state.Run{Kind: state.KindProbe, Device: name, Started: taken(), Outcome: state.OutcomeOK}
-	if err := wire.Read(&out, &run); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, wire.Read(&out, &run))
 	for _, p := range run.Probes {
 		if p.Status == state.StatusFailed {
 			run.Outcome = state.OutcomeFailed

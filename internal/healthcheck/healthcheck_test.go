@@ -25,10 +25,7 @@ const patience = time.Minute
 // one line with all texts.
 func checkHealth(ctx context.Context, t *testing.T, given string, ready bool, timeout time.Duration, good bool, texts ...string) {
 	t.Helper()
-	u, err := healthcheck.Target(given, timeout, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := running.Must(healthcheck.Target(given, timeout, ""))(t)
 	said, err := healthcheck.Ask(ctx, u, ready, timeout)
 	if err != nil {
 		said += err.Error()
@@ -154,10 +151,7 @@ func TestHealthcheckBrokenTLS(t *testing.T) {
 func TestHealthcheckReset(t *testing.T) {
 	t.Parallel()
 	own := serving(t, &tls.Config{}, nil).TLS.Certificates
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := running.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	var server sync.WaitGroup
 	server.Go(func() {
 		if c, err := listener.Accept(); err == nil {

@@ -13,6 +13,7 @@ import (
 
 	"rdma_exporter/internal/healthcheck"
 	"rdma_exporter/internal/verdict"
+	"rdma_exporter/test/running"
 )
 
 // verdictOf returns what an exporter answers to a client with the file of --http.config.file.
@@ -22,10 +23,7 @@ func verdictOf(t *testing.T, given, file string, query url.Values) (verdict.Verd
 	if err != nil {
 		return verdict.Verdict{}, err
 	}
-	u, err := healthcheck.Target(given, patience, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := running.Must(healthcheck.Target(given, patience, ""))(t)
 	return healthcheck.Verdict(t.Context(), client, u, query, patience)
 }
 
@@ -89,9 +87,7 @@ func TestVerdictTLS(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	write("ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})))

@@ -29,12 +29,8 @@ func TestReadFile(t *testing.T) {
 func TestReadFileRefuses(t *testing.T) {
 	dir := t.TempDir()
 	fifo, link := filepath.Join(dir, "fifo"), filepath.Join(dir, "link")
-	if err := unix.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(fifo, link); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, unix.Mkfifo(fifo, 0o600))
+	running.Check(t, os.Symlink(fifo, link))
 	large := running.File(t, "large", strings.Repeat("#", input.MaxFile+1))
 	for path, want := range map[string]string{
 		fifo: "is a named pipe", link: "is a named pipe", dir: "is a directory",

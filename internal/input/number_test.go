@@ -8,6 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"rdma_exporter/internal/input"
+	"rdma_exporter/test/running"
 )
 
 type inner struct {
@@ -44,9 +45,7 @@ func TestCheckWhole(t *testing.T) {
 		"count: 1.5\nsmall: {entries: 2.5}\n":                                  "line 1: `1.5`, line 2: `2.5`",
 	} {
 		var root yaml.Node
-		if err := yaml.Unmarshal([]byte(text), &root); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, yaml.Unmarshal([]byte(text), &root))
 		var got []string
 		for _, err := range input.CheckWhole(&root, new(document)) {
 			where, found := strings.CutSuffix(err.Error(), " is not a whole number: leave out fraction and exponent")

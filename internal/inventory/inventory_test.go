@@ -19,6 +19,7 @@ import (
 	"rdma_exporter/internal/restrack"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
+	"rdma_exporter/test/running"
 )
 
 // tables are the kernel's tables of one device, rxe0, and how reading them fails.
@@ -191,9 +192,7 @@ func take(t *testing.T, k *tables, p *people, change func(*inventory.Options)) *
 		change(&o)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		if err := inventory.Run(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, inventory.Run(t.Context(), o))
 	})
 	run := new(state.Run)
 	if err := wire.Read(strings.NewReader(out.String()), run); err != nil {
@@ -222,10 +221,7 @@ func wantList(t *testing.T, what string, list any, want string) {
 func counts(t *testing.T, text string) (all []state.TypeCount) {
 	t.Helper()
 	for words := range slices.Chunk(strings.Fields(text), 2) {
-		n, err := strconv.ParseInt(words[1], 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := running.Must(strconv.ParseInt(words[1], 10, 64))(t)
 		all = append(all, state.TypeCount{Type: words[0], Objects: n})
 	}
 	return all

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"rdma_exporter/test/running"
 )
 
 // A host is a fake /proc and /sys/fs/cgroup.
@@ -66,10 +68,7 @@ func (h host) reader() *Reader { return readerOf(h.t, h.proc, h.cgroup) }
 
 func readerOf(t *testing.T, proc, cgroup string) *Reader {
 	t.Helper()
-	r, err := New(proc, cgroup)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := running.Must(New(proc, cgroup))(t)
 	return r
 }
 
@@ -116,10 +115,7 @@ func identify(t *testing.T, files map[string]string) (Identity, error) {
 
 func fixture(t testing.TB, name string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := running.Must(os.ReadFile(filepath.Join("testdata", name)))(t)
 	return string(data)
 }
 

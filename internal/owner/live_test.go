@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rdma_exporter/test/running"
 )
 
 const childVariable = "OWNER_TEST_CHILD"
@@ -81,10 +83,7 @@ func endFirstThread() {
 // start starts a child, and returns a function that ends it without reaping it.
 func start(t *testing.T, kind string) (cmd *exec.Cmd, end func()) {
 	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	exe := running.Must(os.Executable())(t)
 	cmd = exec.Command(exe)
 	cmd.Env = append(os.Environ(), childVariable+"="+kind)
 	stdin, err := cmd.StdinPipe()
@@ -130,9 +129,7 @@ func TestSelf(t *testing.T) {
 
 	var limit unix.Rlimit
 	var ns unix.Stat_t
-	if err := errors.Join(unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit), unix.Stat("/proc/self/ns/pid", &ns)); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, errors.Join(unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit), unix.Stat("/proc/self/ns/pid", &ns)))
 	want := int64(limit.Cur)
 	if limit.Cur == unix.RLIM_INFINITY {
 		want = -1
@@ -160,10 +157,7 @@ func TestLife(t *testing.T) {
 		t.Errorf("got %+v, %v, want %d bytes locked", alive, err, locked)
 	}
 	// As if a call was in the middle when the process ends.
-	p, err := r.open(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := running.Must(r.open(pid))(t)
 	defer p.close()
 	if _, err := p.read("comm"); err != nil {
 		t.Error(err)
@@ -171,17 +165,13 @@ func TestLife(t *testing.T) {
 
 	end()
 	var info unix.Siginfo
-	if err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT, nil))
 	if id, err := r.Identify(pid); err != nil || id.Comm == "" {
 		t.Errorf("a zombie: got %+v, %v", id, err)
 	}
 	gives(t, "a zombie", Memlock{Limit: alive.Limit})(r.Memlock(pid))
 
-	if err := cmd.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, cmd.Wait())
 	for _, file := range []string{"comm", "cgroup", "status", "limits"} {
 		fails[[]byte](t, file, ErrGone)(p.read(file))
 	}
@@ -253,8 +243,6 @@ func TestThreads(t *testing.T) {
 // TestPipe verifies that a pipe in place of a file does not block.
 func TestPipe(t *testing.T) {
 	dir := t.TempDir()
-	if err := errors.Join(os.Mkdir(dir+"/7", 0o755), unix.Mkfifo(dir+"/7/status", 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, errors.Join(os.Mkdir(dir+"/7", 0o755), unix.Mkfifo(dir+"/7/status", 0o644)))
 	fails[int](t, "a pipe", errEmpty)(readerOf(t, dir, dir).Process(7))
 }

@@ -14,6 +14,7 @@ import (
 	"rdma_exporter/internal/probe/errata"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
+	"rdma_exporter/test/running"
 	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/simulated"
 	"rdma_exporter/verbs/simulated/simulatedtest"
@@ -43,10 +44,7 @@ func parse(t testing.TB, keys string) *simulated.Profile {
 	if !strings.Contains(keys, "latency:") {
 		keys += ", default_latency: 0s, latency: {}"
 	}
-	p, err := simulatedtest.Parse([]byte("devices: [{name: dev, " + strings.ReplaceAll(keys, "\n", " ") + "}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := running.Must(simulatedtest.Parse([]byte("devices: [{name: dev, " + strings.ReplaceAll(keys, "\n", " ") + "}]")))(t)
 	return p
 }
 
@@ -65,9 +63,7 @@ func probed(t *testing.T, p *simulated.Profile, o probe.Options) (state.Run, str
 	var out bytes.Buffer
 	o = on(p, o)
 	o.Out = wire.NewWriter(&out)
-	if err := probe.Run(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, probe.Run(t.Context(), o))
 	text := out.String()
 	r := state.Run{Device: o.Device}
 	if err := wire.Read(&out, &r); err != nil {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdma_exporter/internal/probe"
+	"rdma_exporter/test/running"
 )
 
 // limitMemlock gives the process a limit on locked memory, and takes from the calling
@@ -18,20 +19,12 @@ func limitMemlock(t *testing.T, bytes uint64) {
 	runtime.LockOSThread()
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var caps [2]unix.CapUserData
-	if err := unix.Capget(&header, &caps[0]); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, unix.Capget(&header, &caps[0]))
 	caps[0].Effective &^= 1 << unix.CAP_IPC_LOCK
-	if err := unix.Capset(&header, &caps[0]); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, unix.Capset(&header, &caps[0]))
 	var before unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &before); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: bytes, Max: before.Max}); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, unix.Getrlimit(unix.RLIMIT_MEMLOCK, &before))
+	running.Check(t, unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: bytes, Max: before.Max}))
 	t.Cleanup(func() {
 		if err := unix.Setrlimit(unix.RLIMIT_MEMLOCK, &before); err != nil {
 			t.Error(err)

@@ -7,6 +7,7 @@ import (
 
 	"rdma_exporter/internal/owner"
 	"rdma_exporter/internal/refusal"
+	"rdma_exporter/test/running"
 	"rdma_exporter/verbs"
 )
 
@@ -91,15 +92,10 @@ func TestSystem(t *testing.T) {
 	}
 	// Neighbours that may be used in different ways are not merged.
 	const pages, page = 64, 4096
-	area, err := syscall.Mmap(-1, 0, 2*pages*page, syscall.PROT_READ, syscall.MAP_PRIVATE|syscall.MAP_ANON)
-	if err != nil {
-		t.Fatal(err)
-	}
+	area := running.Must(syscall.Mmap(-1, 0, 2*pages*page, syscall.PROT_READ, syscall.MAP_PRIVATE|syscall.MAP_ANON))(t)
 	defer func() { _ = syscall.Munmap(area) }()
 	for i := range pages {
-		if err := syscall.Mprotect(area[2*i*page:(2*i+1)*page], syscall.PROT_NONE); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, syscall.Mprotect(area[2*i*page:(2*i+1)*page], syscall.PROT_NONE))
 	}
 	if after, err := s.Limits(); err != nil || after.Mappings < before.Mappings+pages {
 		t.Errorf("%d mappings, and %d with %d more: %v", before.Mappings, after.Mappings, 2*pages, err)

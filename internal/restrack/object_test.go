@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/mdlayher/netlink"
+
+	"rdma_exporter/test/running"
 )
 
 func collect(t Type, data []byte) (all []Object, err error) {
@@ -67,10 +69,7 @@ func TestTruncated(t *testing.T) {
 	})
 	for _, r := range recordings(t) {
 		for _, payload := range r.payloads(t, sectionName(commandSummary, 0)) {
-			full, err := decodeSummary(payload)
-			if err != nil {
-				t.Fatal(err)
-			}
+			full := running.Must(decodeSummary(payload))(t)
 			for i := range payload {
 				if got, err := decodeSummary(payload[:i]); err == nil && len(got) == len(full) && i < len(payload)-3 {
 					t.Errorf("summary: %d of %d bytes: %v", i, len(payload), err)
@@ -116,10 +115,7 @@ func TestUnknownAttributes(t *testing.T) {
 		if len(data) > 8<<10 {
 			return
 		}
-		want, err := collect(kind, data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := running.Must(collect(kind, data))(t)
 		table := kind.table()
 		for place, change := range map[string]func([]byte) []byte{
 			"message": interleave,
@@ -143,10 +139,7 @@ func TestMissingAttributes(t *testing.T) {
 			}
 			for _, row := range split(dataOf(part)) {
 				parts := split(dataOf(row))
-				full, err := single(Object{Type: kind}, dataOf(row))
-				if err != nil {
-					t.Fatal(err)
-				}
+				full := running.Must(single(Object{Type: kind}, dataOf(row)))(t)
 				for i, left := range parts {
 					less, err := single(Object{Type: kind}, slices.Concat(slices.Delete(slices.Clone(parts), i, i+1)...))
 					if err != nil {

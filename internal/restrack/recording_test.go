@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"rdma_exporter/test/running"
 )
 
 // A recording is what a kernel answered, and what rdma(8) printed then: a text
@@ -28,10 +30,7 @@ func recordings(t testing.TB) []recording {
 	}
 	var all []recording
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := running.Must(os.ReadFile(file))(t)
 		r := recording{name: filepath.Base(file), sections: map[string][]byte{}}
 		name := ""
 		for line := range bytes.Lines(text) {

@@ -18,6 +18,7 @@ import (
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/input"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/test/running"
 )
 
 func someHistory() health.History {
@@ -48,12 +49,8 @@ func TestSaver(t *testing.T) {
 		t.Errorf("got %v, %v; said %s", got, err, &said)
 	}
 	// A directory is in the way, which root cannot replace either.
-	if err := os.Remove(s.path); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(s.path, "x"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, os.Remove(s.path))
+	running.Check(t, os.MkdirAll(filepath.Join(s.path, "x"), 0o700))
 	want.Ports = nil
 	s.save()
 	s.save()
@@ -63,9 +60,7 @@ func TestSaver(t *testing.T) {
 	if *s.Writable.Load() || strings.Count(said.String(), "Cannot save state") != 1 {
 		t.Errorf("said %s", &said)
 	}
-	if err := os.RemoveAll(s.path); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, os.RemoveAll(s.path))
 	s.save()
 	if got, err := Read(dir); err != nil || !*s.Writable.Load() || !strings.Contains(said.String(), "can be saved again") || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, %v; said %s", got, err, &said)
@@ -89,9 +84,7 @@ func TestStateOfTwo(t *testing.T) {
 	if got, err := Read(dir); err != nil || got.Findings == nil || h.Findings != nil || *second.Writable.Load() || !strings.Contains(said.String(), "another exporter saves its state there") {
 		t.Errorf("%v, %v, %v; said %s", got, err, h, &said)
 	}
-	if err := first.locked.Close(); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, first.locked.Close())
 	if _, h := New(dir, first.logger); h.Findings == nil {
 		t.Errorf("said %s", &said)
 	}
@@ -124,9 +117,7 @@ func TestDamagedState(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, stateFile)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, os.WriteFile(path, []byte(text), 0o600))
 		var said bytes.Buffer
 		New(dir, slog.New(slog.NewTextHandler(&said, nil)))
 		if _, err := os.Stat(path + ".damaged"); err != nil || !strings.Contains(said.String(), "set aside") || !strings.Contains(said.String(), why) {
@@ -142,10 +133,7 @@ func TestStateIsBounded(t *testing.T) {
 	for n := range 500 {
 		h.Findings[health.FindingKey{Subject: fmt.Sprint(n, strings.Repeat("x", 4000))}] = health.Seen{First: at.Add(time.Duration(n)), Last: at.Add(time.Hour)}
 	}
-	b, err := encodeState(h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := running.Must(encodeState(h))(t)
 	saved, err := decodeState(b)
 	if err != nil || len(b) > input.MaxFile || len(saved.Findings) < 100 {
 		t.Fatalf("%d bytes, %d findings, %v", len(b), len(saved.Findings), err)

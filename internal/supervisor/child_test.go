@@ -15,6 +15,7 @@ import (
 	"rdma_exporter/internal/child"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
+	"rdma_exporter/test/running"
 )
 
 // newShell returns a supervisor whose children run a script, and leave their ids in the folder.
@@ -24,10 +25,7 @@ func newShell(t *testing.T, script string, timeout time.Duration) (s *Supervisor
 	pids = t.TempDir()
 	cfg.Command = func(state.Kind, string, wire.Request) child.Command { return shell(script, pids) }
 	cfg.Timeout, cfg.KillGrace = timeout, patience
-	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s = running.Must(New(cfg))(t)
 	return s, pids
 }
 
@@ -182,9 +180,7 @@ func TestChildrenDieWithParent(t *testing.T) {
 	parent.Env = append(os.Environ(), envPIDs+"="+pids)
 	parent.Stderr = os.Stderr
 	parent.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := parent.Start(); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, parent.Start())
 	t.Cleanup(func() { killAll(pidsIn(t, pids)) })
 	eventually(t, "the children run", func() bool { return len(pidsIn(t, pids)) == 3 })
 	for _, pid := range pidsIn(t, pids) {
@@ -192,9 +188,7 @@ func TestChildrenDieWithParent(t *testing.T) {
 			t.Errorf("process %d is gone too early", pid)
 		}
 	}
-	if err := parent.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, parent.Process.Kill())
 	_ = parent.Wait()
 	awaitNone(t, pids)
 }

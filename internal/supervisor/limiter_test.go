@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+
+	"rdma_exporter/test/running"
 )
 
 // TestLimiterIsFair verifies that the longest waiting device gets the slot, suspect or not, and
@@ -14,10 +16,7 @@ func TestLimiterIsFair(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLimiter(1, new(sync.WaitGroup))
 		for range 2 {
-			release, err := l.acquireAs(t.Context(), false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			release := running.Must(l.acquireAs(t.Context(), false))(t)
 			var order []int
 			given, cancel := context.WithCancel(t.Context())
 			for i := range 7 {
@@ -79,10 +78,7 @@ func TestTickets(t *testing.T) {
 		if came(second) != 1 || came(third) != 0 {
 			t.Error("who has given way lost its turn")
 		}
-		release, err := l.acquire(t.Context(), t.Context(), second)
-		if err != nil {
-			t.Fatal(err)
-		}
+		release := running.Must(l.acquire(t.Context(), t.Context(), second))(t)
 		third.end()
 		ended, end := context.WithCancel(t.Context())
 		fourth := l.queue(ended)

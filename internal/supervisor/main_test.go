@@ -76,16 +76,10 @@ func eventually(t *testing.T, what string, ok func() bool) {
 // pidsIn returns the ids of the processes that left one in dir.
 func pidsIn(t *testing.T, dir string) []int {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := running.Must(filepath.Glob(filepath.Join(dir, "*")))(t)
 	var pids []int
 	for _, f := range files {
-		pid, err := strconv.Atoi(filepath.Base(f))
-		if err != nil {
-			t.Fatal(err)
-		}
+		pid := running.Must(strconv.Atoi(filepath.Base(f)))(t)
 		pids = append(pids, pid)
 	}
 	return pids

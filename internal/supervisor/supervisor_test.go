@@ -17,6 +17,7 @@ import (
 	"rdma_exporter/internal/child"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
+	"rdma_exporter/test/running"
 )
 
 // bubble runs a test in virtual time, in parallel with others.
@@ -84,10 +85,7 @@ func benchOf(t *testing.T, c children, change func(*Config), devices ...string) 
 	if change != nil {
 		change(&cfg)
 	}
-	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := running.Must(New(cfg))(t)
 	s.launch = b.kids.launch
 	b.Supervisor = s
 	return b

@@ -10,6 +10,7 @@ import (
 
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
+	"rdma_exporter/test/running"
 )
 
 // TestVanishedStays verifies which devices stay in the snapshot when they vanish, until they return.
@@ -102,18 +103,14 @@ func TestSysfsTransient(t *testing.T) {
 		function := filepath.Join(root, "devices", dir)
 		device := filepath.Join(root, "class", "infiniband", name)
 		for _, folder := range []string{function, device} {
-			if err := os.MkdirAll(folder, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			running.Check(t, os.MkdirAll(folder, 0o700))
 		}
 		for _, link := range append([]string{filepath.Join(device, "device")}, links...) {
 			target := function
 			if filepath.Base(link) == "physfn" {
 				target = "../0000:3b:00.0"
 			}
-			if err := os.Symlink(target, link); err != nil {
-				t.Fatal(err)
-			}
+			running.Check(t, os.Symlink(target, link))
 		}
 	}
 	add("pf", "0000:3b:00.0")

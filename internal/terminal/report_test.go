@@ -20,6 +20,7 @@ import (
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/terminal"
 	"rdma_exporter/test/golden"
+	"rdma_exporter/test/running"
 )
 
 // evil is text that would steer a terminal.
@@ -35,9 +36,7 @@ func write(t testing.TB, h apitest.Host, as writer, screen terminal.Screen) stri
 		end.Status = 0
 	}
 	var b bytes.Buffer
-	if err := as(&b, s, end, screen); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, as(&b, s, end, screen))
 	return b.String()
 }
 
@@ -203,9 +202,7 @@ func TestWritePaths(t *testing.T) {
 	paths := apitest.Paths()
 	paths[3].Peer = evil
 	rows := api.PathRows(&state.DeviceState{Name: "mlx5_0", Paths: paths}, apitest.Now())
-	if err := terminal.WritePaths(&b, rows, screen); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, terminal.WritePaths(&b, rows, screen))
 	golden.Check(t, filepath.Join("testdata", "paths.txt"), b.String())
 	harmless(t, b.String(), screen)
 	want := errors.New("no space left on device")

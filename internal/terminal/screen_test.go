@@ -9,46 +9,28 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdma_exporter/internal/terminal"
+	"rdma_exporter/test/running"
 )
 
 func newTerminal(t *testing.T, rows, columns int) *os.File {
 	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	master := running.Must(os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0))(t)
 	t.Cleanup(func() { _ = master.Close() })
-	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	n, err := unix.IoctlGetUint32(int(master.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	terminal, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
+	n := running.Must(unix.IoctlGetUint32(int(master.Fd()), unix.TIOCGPTN))(t)
+	terminal := running.Must(os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0))(t)
 	t.Cleanup(func() { _ = terminal.Close() })
 	size := &unix.Winsize{Row: uint16(rows), Col: uint16(columns)}
-	if err := unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ, size); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ, size))
 	return terminal
 }
 
 func TestDetect(t *testing.T) {
 	t.Parallel()
 	tty, file := newTerminal(t, 24, 132), filepath.Join(t.TempDir(), "file")
-	regular, err := os.Create(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	regular := running.Must(os.Create(file))(t)
 	t.Cleanup(func() { _ = regular.Close() })
-	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	null := running.Must(os.OpenFile(os.DevNull, os.O_WRONLY, 0))(t)
 	t.Cleanup(func() { _ = null.Close() })
 	type env map[string]string
 	for _, c := range []struct {

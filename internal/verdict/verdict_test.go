@@ -15,6 +15,7 @@ import (
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/verdict"
 	"rdma_exporter/test/golden"
+	"rdma_exporter/test/running"
 )
 
 // node is a host of eight devices with a port each, an evaluator and a clock.
@@ -73,14 +74,8 @@ func (n *node) vanish(devices ...int) {
 // verdict evaluates a copy of the state, as the supervisor hands it out.
 func (n *node) verdict(t *testing.T, query string) verdict.Verdict {
 	t.Helper()
-	values, err := url.ParseQuery(query)
-	if err != nil {
-		t.Fatal(err)
-	}
-	options, err := verdict.Parse(values)
-	if err != nil {
-		t.Fatal(err)
-	}
+	values := running.Must(url.ParseQuery(query))(t)
+	options := running.Must(verdict.Parse(values))(t)
 	s := n.snapshot
 	s.Devices = slices.Clone(s.Devices)
 	found := verdict.Of(n.evaluator.Evaluate(&s), options, n.at)
@@ -164,10 +159,7 @@ func TestStates(t *testing.T) {
 		if later := n.verdict(t, c.query); found.Line != again.Line || found.Line != later.Line {
 			t.Errorf("%s: the line changes: %q, %q, %q", c.name, found.Line, again.Line, later.Line)
 		}
-		b, err := json.Marshal(found)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := running.Must(json.Marshal(found))(t)
 		r.Add(c.name+around(" ?", c.query), fmt.Sprint(found.Status, " ", found.Line), string(b))
 	}
 	n := newNode(nil)

@@ -21,6 +21,7 @@ import (
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/verdict"
 	"rdma_exporter/internal/web"
+	"rdma_exporter/test/running"
 )
 
 func now() time.Time { return time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC) }
@@ -46,10 +47,7 @@ func config(s *state.Snapshot) web.Config {
 
 func handler(t testing.TB, c web.Config) http.Handler {
 	t.Helper()
-	h, err := web.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := running.Must(web.New(c))(t)
 	return h
 }
 

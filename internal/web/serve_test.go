@@ -48,15 +48,9 @@ func startAs(t *testing.T, serve func(context.Context, http.Handler, []net.Liste
 	flags := &toolkit.FlagConfig{WebListenAddresses: &[]string{"127.0.83.1:0"}}
 	log := new(running.Output)
 	logger := slog.New(slog.NewTextHandler(log, nil))
-	config, err := web.OpenConfigFile(configFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := running.Must(web.OpenConfigFile(configFile))(t)
 	s.config = config
-	listeners, err := web.Listen(ctx, flags)
-	if err != nil {
-		t.Fatal(err)
-	}
+	listeners := running.Must(web.Listen(ctx, flags))(t)
 	go func() { s.ended <- serve(ctx, h, listeners, config, logger) }()
 	running.Eventually(t, "somebody listens", func() bool {
 		select {
@@ -73,10 +67,7 @@ func startAs(t *testing.T, serve func(context.Context, http.Handler, []net.Liste
 func listen(t *testing.T) net.Listener {
 	t.Helper()
 	var config net.ListenConfig
-	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := running.Must(config.Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	return l
 }
 
@@ -283,10 +274,7 @@ func TestConnections(t *testing.T) {
 func TestConfigFilePaths(t *testing.T) {
 	dir := t.TempDir()
 	certificate(t, dir)
-	hash, err := bcrypt.GenerateFromPassword([]byte("secret"), bcrypt.MinCost)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hash := running.Must(bcrypt.GenerateFromPassword([]byte("secret"), bcrypt.MinCost))(t)
 	file := filepath.Join(dir, "web.yml")
 	write(t, file, fmt.Sprintf("tls_server_config:\n  cert_file: &both both.pem\n  key_file: *both\nbasic_auth_users:\n  scraper: &hash %s\n  cert_file: *hash\n", hash))
 	if _, err := web.OpenConfigFile(file); err != nil {
@@ -298,10 +286,7 @@ func TestConfigFilePaths(t *testing.T) {
 func TestReloadConfigFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "web.yml")
 	users := func(password string) string {
-		hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
-		if err != nil {
-			t.Fatal(err)
-		}
+		hash := running.Must(bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost))(t)
 		return fmt.Sprintf("basic_auth_users: {scraper: %s}\n", hash)
 	}
 	write(t, file, users("one"))
@@ -338,10 +323,7 @@ func certificate(t *testing.T, dir string) {
 	t.Helper()
 	s := httptest.NewTLSServer(nil)
 	s.Close()
-	key, err := x509.MarshalPKCS8PrivateKey(s.TLS.Certificates[0].PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := running.Must(x509.MarshalPKCS8PrivateKey(s.TLS.Certificates[0].PrivateKey))(t)
 	both := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})) +
 		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))
 	write(t, filepath.Join(dir, "both.pem"), both)
@@ -349,7 +331,5 @@ func certificate(t *testing.T, dir string) {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, os.WriteFile(path, []byte(text), 0o600))
 }

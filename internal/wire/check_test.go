@@ -12,6 +12,7 @@ import (
 
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/text"
+	"rdma_exporter/test/running"
 )
 
 func forms() map[string]string {
@@ -43,10 +44,7 @@ func fill(t testing.TB, v reflect.Value, r rule) {
 		}
 		for i := range v.NumField() {
 			f := v.Type().Field(i)
-			rule, err := ruleOf(&f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			rule := running.Must(ruleOf(&f))(t)
 			if f.Tag.Get("json") != "-" {
 				fill(t, v.Field(i), rule)
 			}
@@ -110,10 +108,7 @@ func filled(t testing.TB, key int) *Line {
 	t.Helper()
 	var l Line
 	f := reflect.TypeFor[Line]().Field(key)
-	r, err := ruleOf(&f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := running.Must(ruleOf(&f))(t)
 	fill(t, reflect.ValueOf(&l).Elem().Field(key), r)
 	if l.Device != nil {
 		l.Device.Extended[0].Name = "other"
@@ -294,13 +289,9 @@ func TestHardwareRefused(t *testing.T) {
 	var b strings.Builder
 	w := NewWriter(&b)
 	bad := state.Hardware{Device: "a", Driver: "mlx5\n"}
-	if err := errors.Join(w.Send(Line{Hardware: &bad}), w.Send(Line{Hardware: &state.Hardware{Device: "b"}}), w.Send(Line{End: &End{}})); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, errors.Join(w.Send(Line{Hardware: &bad}), w.Send(Line{Hardware: &state.Hardware{Device: "b"}}), w.Send(Line{End: &End{}})))
 	var run state.Run
-	if err := Read(strings.NewReader(b.String()), &run); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, Read(strings.NewReader(b.String()), &run))
 	want := []state.Hardware{{Device: "a", Failure: run.Hardware[0].Failure}, {Device: "b"}}
 	if !reflect.DeepEqual(run.Hardware, want) || want[0].Failure == "" {
 		t.Errorf("read %+v", run.Hardware)
@@ -309,9 +300,6 @@ func TestHardwareRefused(t *testing.T) {
 
 func mustJSON(t testing.TB, v any) []byte {
 	t.Helper()
-	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := running.Must(json.Marshal(v))(t)
 	return b
 }

@@ -13,6 +13,7 @@ import (
 	"testing/iotest"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/test/running"
 )
 
 const endLine = `{"end":{}}` + "\n"
@@ -35,16 +36,11 @@ func TestRoundTrip(t *testing.T) {
 		name := reflect.TypeFor[Line]().Field(key).Name
 		arg := reflect.Indirect(reflect.ValueOf(l).Elem().Field(key))
 		var b strings.Builder
-		if err := NewWriter(&b).Send(*l); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, NewWriter(&b).Send(*l))
 		if want := string(mustJSON(t, l)) + "\n"; b.String() != want {
 			t.Errorf("%s wrote %s, want %s", name, b.String(), want)
 		}
-		run, err := readLine(t, l)
-		if err != nil {
-			t.Fatal(err)
-		}
+		run := running.Must(readLine(t, l))(t)
 		switch value := string(mustJSON(t, arg.Interface())); name {
 		case "Call":
 			if !slices.Equal(run.Calls, []state.Call{*l.Call}) {

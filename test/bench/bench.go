@@ -128,10 +128,7 @@ func (s *Server) ChildrenCPU(t testing.TB) time.Duration {
 	stat := s.file(t, "stat")
 	var ticks int
 	for _, field := range strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])[13:15] { // cutime and cstime
-		n, err := strconv.Atoi(field)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := running.Must(strconv.Atoi(field))(t)
 		ticks += n
 	}
 	const perSecond = 100 // USER_HZ
@@ -153,9 +150,6 @@ func (s *Server) Memory(t testing.TB, key string) float64 {
 
 func (s *Server) file(t testing.TB, name string) string {
 	t.Helper()
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", s.PID(), name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := running.Must(os.ReadFile(fmt.Sprintf("/proc/%d/%s", s.PID(), name)))(t)
 	return string(b)
 }

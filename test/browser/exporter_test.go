@@ -4,8 +4,6 @@ package browser
 
 import (
 	"fmt"
-	"io"
-	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,23 +20,12 @@ func startExporter(t *testing.T, shows []string, args ...string) (url string) {
 	p := running.Launch(t, "the exporter", exporterFile,
 		append([]string{"--web.listen-address=127.0.0.1:0", "--probe.interval=1h"}, running.Unhurried(args...)...)...)
 	url = "http://" + p.Listening(t)
-	client := &http.Client{Timeout: running.Patience}
 	running.Eventually(t, fmt.Sprintf("the page shows %q", shows), func() bool {
 		p.MustRun(t)
-		page := get(t, client, url+"/")
+		page := string(running.Must(running.Get(nil, url+"/"))(t))
 		return !slices.ContainsFunc(shows, func(text string) bool { return !strings.Contains(page, text) })
 	})
 	return url
-}
-
-func get(t *testing.T, client *http.Client, url string) string {
-	t.Helper()
-	request := running.Must(http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil))(t)
-	response, err := client.Do(request)
-	running.Check(t, err)
-	defer func() { _ = response.Body.Close() }()
-	body := running.Must(io.ReadAll(response.Body))(t)
-	return string(body)
 }
 
 // profile returns the flags that simulate the devices of testdata/NAME.yaml.

@@ -9,6 +9,7 @@ import (
 
 	"rdma_exporter/internal/api/apitest"
 	"rdma_exporter/internal/health"
+	"rdma_exporter/test/running"
 )
 
 // scene is a state of a host in which a user opens the page.
@@ -85,9 +86,7 @@ func states() []scene {
 			name: "none-real", verdict: "No RDMA device was found",
 			start: func(t *testing.T) string {
 				sysfs := t.TempDir()
-				if err := os.MkdirAll(filepath.Join(sysfs, "class", "infiniband"), 0o755); err != nil {
-					t.Fatal(err)
-				}
+				running.Check(t, os.MkdirAll(filepath.Join(sysfs, "class", "infiniband"), 0o755))
 				return startExporter(t, []string{"No RDMA device"}, "--path.sysfs="+sysfs)
 			},
 			says:  []string{"No RDMA device was found", "ls /sys/class/infiniband", "lspci"},

@@ -7,15 +7,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"rdma_exporter/test/running"
 )
 
 // TestRaces makes sure that each package that starts goroutines, or guards against those
 // of others, is among those that the Makefile has tested with the race detector.
 func TestRaces(t *testing.T) {
-	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	makefile := running.Must(os.ReadFile(filepath.Join(root, "Makefile")))(t)
 	_, list, _ := strings.Cut(string(makefile), "\nconcurrent := ")
 	list, _, _ = strings.Cut(list, "\n")
 	watched := strings.Fields(strings.ReplaceAll(list, "/...", "/rdma_exporter"))

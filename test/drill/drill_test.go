@@ -253,7 +253,7 @@ func (n *node) page(t testing.TB) string {
 		Findings []struct{ Kind, Message string }
 		Devices  []struct{ Name, Health, Headline string }
 	}
-	running.Check(t, json.Unmarshal([]byte(running.Must(fetch("http://"+n.address+"/api/v2/status"))(t)), &status))
+	running.Check(t, json.Unmarshal(running.Must(running.Get(nil, "http://"+n.address+"/api/v2/status"))(t), &status))
 	text := status.Health
 	if status.Problem != nil {
 		text += "; " + status.Problem.Message

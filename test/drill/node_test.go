@@ -147,12 +147,12 @@ func (n *node) proxy(t testing.TB) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		p := last.Load()
 		if p == nil || time.Since(p.at) > 5*time.Second {
-			text, err := fetch("http://" + n.address + "/metrics")
+			text, err := running.Get(nil, "http://"+n.address+"/metrics")
 			if err != nil {
 				http.Error(w, err.Error(), http.StatusBadGateway)
 				return
 			}
-			p = &page{text, time.Now()}
+			p = &page{string(text), time.Now()}
 			last.Store(p)
 		}
 		text := p.text
@@ -164,21 +164,6 @@ func (n *node) proxy(t testing.TB) string {
 	}))
 	t.Cleanup(server.Close)
 	return strings.TrimPrefix(server.URL, "http://")
-}
-
-// fetch returns what is at an address.
-func fetch(url string) (string, error) {
-	client := http.Client{Timeout: time.Minute}
-	response, err := client.Get(url)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("GET %s: %s", url, response.Status)
-	}
-	return string(text), err
 }
 
 func profile(devices []device) string {

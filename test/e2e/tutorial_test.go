@@ -2,10 +2,7 @@ package e2e_test
 
 import (
 	"bufio"
-	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,7 +26,7 @@ func TestTutorial(t *testing.T) {
 	text := running.Must(os.ReadFile("../../docs/tutorial.md"))(t)
 	page := string(text)
 	for _, port := range []string{"10879", "9090"} {
-		page = strings.ReplaceAll(page, "127.0.0.1:"+port, "127.0.0.1:"+freePort(t))
+		page = strings.ReplaceAll(page, "127.0.0.1:"+port, "127.0.0.1:"+running.FreePort(t))
 	}
 	page = strings.NewReplacer("--probe.interval=10s", "--probe.interval=1s", "scrape_interval: 10s", "scrape_interval: 1s").Replace(page)
 
@@ -91,28 +88,9 @@ func clonedForTutorial(t *testing.T) string {
 	waits := regexp.MustCompile(`(?m)^( *(?:interval|for)): .*$`)
 	for _, name := range []string{"recording.yaml", "alerts.yaml"} {
 		rules := running.Must(os.ReadFile(filepath.Join("../../alerts", name)))(t)
-		if err := os.WriteFile(filepath.Join(clone, "alerts", name), waits.ReplaceAll(rules, []byte("$1: 1s")), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, os.WriteFile(filepath.Join(clone, "alerts", name), waits.ReplaceAll(rules, []byte("$1: 1s")), 0o600))
 	}
 	return clone
-}
-
-// freePort returns a port that nobody listens on, and that nobody is given who asks for
-// any: it is below those that the kernel gives.
-func freePort(t *testing.T) string {
-	t.Helper()
-	for range 100 {
-		port := fmt.Sprint(20000 + rand.IntN(10000))
-		l, err := net.Listen("tcp", "127.0.0.1:"+port)
-		if err != nil {
-			continue
-		}
-		running.Check(t, l.Close())
-		return port
-	}
-	t.Fatal("no port is free")
-	return ""
 }
 
 // A shell is one bash, into which commands are typed.

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"os"
@@ -297,12 +296,7 @@ func settled(t *testing.T, address string) map[string]*dto.MetricFamily {
 }
 
 func scraped(client *http.Client, address string) (map[string]*dto.MetricFamily, error) {
-	response, err := client.Get("http://" + address + "/metrics")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
+	body, err := running.Get(client, "http://"+address+"/metrics")
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ package image
 import (
 	"context"
 	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"regexp"
@@ -85,7 +84,7 @@ func TestImageRuns(t *testing.T) {
 			t.Errorf("its status is not %s:\n%s", line, status)
 		}
 	}
-	page := scrape(ctx, t, address)
+	page := string(running.Must(running.Get(nil, "http://"+address+"/metrics"))(t))
 	for _, device := range []string{"sim_rxe0", "sim_siw0", "sim_ib0"} {
 		if want := `rdma_probe_success{device="` + device + `",probe="cq"} 1`; !strings.Contains(page, want) {
 			t.Errorf("the metrics have no %s", want)
@@ -129,18 +128,4 @@ func listening(log io.Reader) (address, said string) {
 			return "", text.String()
 		}
 	}
-}
-
-// scrape returns the metrics.
-func scrape(ctx context.Context, t *testing.T, address string) string {
-	t.Helper()
-	request := running.Must(http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil))(t)
-	response, err := new(http.Client).Do(request)
-	running.Check(t, err)
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		t.Fatalf("status %d: %v", response.StatusCode, err)
-	}
-	return string(body)
 }

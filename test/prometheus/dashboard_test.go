@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/running"
 )
 
 // dashboard is what the test needs to know of one of Grafana's.
@@ -88,10 +90,7 @@ func readDashboards(t testing.TB, folder string) []*dashboard {
 	t.Helper()
 	var all []*dashboard
 	for _, path := range list(t, folder, "*.json") {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := running.Must(os.ReadFile(path))(t)
 		d := &dashboard{file: filepath.Base(path)}
 		if err := json.Unmarshal(text, d); err != nil {
 			t.Fatalf("%s: %v", path, err)

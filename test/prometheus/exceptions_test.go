@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"rdma_exporter/test/running"
 )
 
 // exceptions are the ids of expressions of which not all is true that is true of the
@@ -31,10 +33,7 @@ type exceptions struct {
 
 func readExceptions(t testing.TB, name string) exceptions {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := running.Must(os.ReadFile(filepath.Join("testdata", name)))(t)
 	var e exceptions
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	decoder.KnownFields(true)

@@ -3,7 +3,6 @@
 package prometheus_test
 
 import (
-	"io"
 	"net/http"
 	"os/exec"
 	"regexp"
@@ -36,15 +35,9 @@ func (e *exporter) exposition(t testing.TB) (text string) {
 	client := &http.Client{Timeout: time.Minute}
 	running.Eventually(t, e.Name+" answers a scrape", func() bool {
 		e.MustRun(t)
-		response, err := client.Get("http://" + e.address + "/metrics")
+		b, err := running.Get(client, "http://"+e.address+"/metrics")
 		if err != nil {
 			t.Logf("scrape %s: %v", e.Name, err)
-			return false
-		}
-		defer func() { _ = response.Body.Close() }()
-		b, err := io.ReadAll(response.Body)
-		if response.StatusCode != http.StatusOK {
-			t.Fatalf("scrape %s: %s", e.Name, response.Status)
 		}
 		text = string(b)
 		return err == nil

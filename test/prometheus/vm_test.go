@@ -3,21 +3,15 @@
 package prometheus_test
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
 	"rdma_exporter/test/running"
 )
-
-// lowest is above the ports that programs are known to have.
-const lowest = 12000
 
 // TestVM has Prometheus, on this machine, scrape an exporter of real Soft-RoCE devices
 // in the virtual machine that test/vm/run boots: one whose port is active and that
@@ -33,9 +27,9 @@ func TestVM(t *testing.T) {
 	}
 	readable(t, "testdata/guest")
 	// The machine is emulated in software, and all takes its time there.
-	port, trigger := freePort(t), freePort(t)
+	port, trigger := running.FreePort(t), running.FreePort(t)
 	for trigger == port {
-		trigger = freePort(t)
+		trigger = running.FreePort(t)
 	}
 	vm := running.Launch(
 		t, "the virtual machine", filepath.Join(repository, "test", "vm", "run"),
@@ -79,36 +73,7 @@ func (e *exporter) ready(t testing.TB) {
 	client := &http.Client{Timeout: 5 * time.Second}
 	running.Within(t, bootPatience, e.Name+" is ready", func() bool {
 		e.MustRun(t)
-		response, err := client.Get("http://" + e.address + "/-/ready")
-		if err != nil {
-			return false
-		}
-		_ = response.Body.Close()
-		return response.StatusCode == http.StatusOK
+		_, err := running.Get(client, "http://"+e.address+"/-/ready")
+		return err == nil
 	})
-}
-
-// freePort returns a port that nobody listens on, of those that the kernel gives to
-// nobody who does not ask for them: until the virtual machine has it, it stays free.
-func freePort(t testing.TB) string {
-	t.Helper()
-	text := running.Must(os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"))(t)
-	var first, last int
-	if _, err := fmt.Sscan(string(text), &first, &last); err != nil {
-		t.Fatalf("the kernel gives the ports %q: %v", text, err)
-	}
-	for range 100 {
-		port := 0 // any, where all are given
-		if first > lowest {
-			port = lowest + rand.IntN(first-lowest)
-		}
-		listener, err := net.Listen("tcp4", "127.0.0.1:"+strconv.Itoa(port))
-		if err != nil {
-			continue
-		}
-		_ = listener.Close()
-		return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
-	}
-	t.Fatalf("no port from %d to %d is free", lowest, first-1)
-	return ""
 }

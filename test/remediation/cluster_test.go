@@ -5,7 +5,6 @@ package remediation_test
 import (
 	"crypto/rand"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -87,7 +86,7 @@ func startCluster(t *testing.T, healthInterval int, settings string) *cluster {
 	}
 	me := running.Must(user.Current())(t)
 	text := strings.NewReplacer("USER", me.Username, "FOLDER", c.folder, "HOSTNAME", running.Command(t, "hostname", "-s"),
-		"CONTROLLERPORT", freePort(t), "NODEPORT", freePort(t), "HEALTHINTERVAL", fmt.Sprint(healthInterval)).Replace(configuration)
+		"CONTROLLERPORT", running.FreePort(t), "NODEPORT", running.FreePort(t), "HEALTHINTERVAL", fmt.Sprint(healthInterval)).Replace(configuration)
 	running.Check(t, os.WriteFile(conf, []byte(text), 0o600))
 
 	key := make([]byte, 128)
@@ -117,14 +116,6 @@ func (c *cluster) set(t *testing.T, settings string) {
 	temporary := c.settings + ".new"
 	running.Check(t, os.WriteFile(temporary, []byte(text), 0o600))
 	running.Check(t, os.Rename(temporary, c.settings))
-}
-
-// freePort returns an unused port.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l := running.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
-	defer func() { _ = l.Close() }()
-	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
 }
 
 // command returns a command of Slurm's clients.

@@ -22,7 +22,7 @@ func TestDetector(t *testing.T) {
 	if !filepath.IsAbs(detector) {
 		t.Fatalf("RDMA_NPD is %q: set it to the absolute path of the program, as `make test-npd` does", detector)
 	}
-	port, own := freePort(t), freePort(t)
+	port, own := running.FreePort(t), running.FreePort(t)
 	e := startExporter(t, port)
 
 	npd := running.Launch(t, "the detector", detector, "--enable-k8s-exporter=false", "--hostname-override=node", "--port=0", "--prometheus-address=127.0.0.1", "--prometheus-port="+own,

@@ -5,8 +5,6 @@ package remediation_test
 import (
 	"flag"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,13 +53,8 @@ func (e *exporter) start(t *testing.T, flags ...string) {
 func (e *exporter) get(path string) (body string, ok bool) { return get(e.port, path) }
 
 func get(port, path string) (body string, ok bool) {
-	response, err := http.Get("http://127.0.0.1:" + port + path)
-	if err != nil {
-		return "", false
-	}
-	defer func() { _ = response.Body.Close() }()
-	b, err := io.ReadAll(response.Body)
-	return string(b), err == nil && response.StatusCode == http.StatusOK
+	b, err := running.Get(nil, "http://127.0.0.1:"+port+path)
+	return string(b), err == nil
 }
 
 // write writes a profile with a number of devices, some with additional keys.
@@ -102,7 +95,7 @@ func verdict(port, flags string) string {
 // each second.
 func TestStates(t *testing.T) {
 	t.Parallel()
-	port := freePort(t)
+	port := running.FreePort(t)
 	e := startExporter(t, port)
 	c := startCluster(t, 1, verdict(port, "--for=0s --clear-after=2s"))
 	mended := func() {
@@ -149,7 +142,7 @@ func TestStates(t *testing.T) {
 // TestHung verifies that a device that hangs drains the node. Its probe is killed at a deadline.
 func TestHung(t *testing.T) {
 	t.Parallel()
-	port := freePort(t)
+	port := running.FreePort(t)
 	e := startExporter(t, port, "--probe.timeout=20s")
 	c := startCluster(t, 1, verdict(port, "--for=0s --clear-after=0s"))
 	e.change(t, 8, map[int]string{5: hung})
@@ -164,7 +157,7 @@ var period = flag.Duration("flapping.period", 0, "time from one loss of the link
 func TestFlapping(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
-	port := freePort(t)
+	port := running.FreePort(t)
 	e := startExporter(t, port)
 	c := startCluster(t, 1, verdict(port, "--for=0s --clear-after=10m"))
 	for range 4 {
@@ -188,7 +181,7 @@ func TestFlapping(t *testing.T) {
 // has drained it, and that Slurm keeps our reason.
 func TestProlog(t *testing.T) {
 	t.Parallel()
-	port := freePort(t)
+	port := running.FreePort(t)
 	e := startExporter(t, port)
 	c := startCluster(t, 0, verdict(port, "--for=0s --clear-after=0s"))
 	began := time.Now()

@@ -3,8 +3,6 @@ package running
 import (
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"net/url"
 	"path/filepath"
 	"testing"
@@ -40,19 +38,7 @@ func StartPrometheus(t testing.TB, program string, config map[string]any, flags 
 }
 
 // Get returns what Prometheus serves at a path. The body comes with an error, too.
-func (p *Prometheus) Get(path string) ([]byte, error) {
-	client := http.Client{Timeout: Patience}
-	response, err := client.Get(p.URL + path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("GET %s: %s", path, response.Status)
-	}
-	return body, err
-}
+func (p *Prometheus) Get(path string) ([]byte, error) { return Get(nil, p.URL+path) }
 
 // Ask decodes the data of a path of the API. A warning or a note is an error.
 func (p *Prometheus) Ask(path string, values url.Values, data any) error {

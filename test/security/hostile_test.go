@@ -2,9 +2,7 @@ package security_test
 
 import (
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,14 +37,8 @@ func hostile(t *testing.T, profile string, wrapper ...string) *running.Process {
 
 // scrape returns the metrics, or nothing if there is no answer.
 func scrape(address string) string {
-	client := http.Client{Timeout: running.Patience}
-	response, err := client.Get("http://" + address + "/metrics")
+	text, err := running.Get(nil, "http://"+address+"/metrics")
 	if err != nil {
-		return ""
-	}
-	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
 		return ""
 	}
 	return string(text)

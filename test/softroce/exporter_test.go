@@ -5,7 +5,6 @@ package softroce
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"net/http"
 	"os/exec"
 	"slices"
@@ -229,18 +228,7 @@ func (e *exporter) until(what string, cond func(metrics) bool) metrics {
 
 var client = &http.Client{Timeout: patience}
 
-func (e *exporter) get(path string) ([]byte, error) {
-	resp, err := client.Get(e.url + path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	b, err := io.ReadAll(resp.Body)
-	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", resp.Status, b)
-	}
-	return b, err
-}
+func (e *exporter) get(path string) ([]byte, error) { return running.Get(client, e.url+path) }
 
 // scrape returns the metrics, which must be there at any time.
 func (e *exporter) scrape() metrics {

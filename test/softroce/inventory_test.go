@@ -289,10 +289,7 @@ func status(t testing.TB, pid int, field string) float64 {
 	t.Helper()
 	for line := range strings.Lines(running.Command(t, "cat", fmt.Sprintf("/proc/%d/status", pid))) {
 		if value, ok := strings.CutPrefix(line, field+":"); ok {
-			n, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := running.Must(strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 64))(t)
 			return n
 		}
 	}

@@ -205,12 +205,10 @@ func dialerIn(pid int) func(ctx context.Context, network, address string) (net.C
 }
 
 func statusFrom(client *http.Client, url string) (s whole.Status, err error) {
-	resp, err := client.Get(url + "/api/v2/status")
-	if err != nil {
-		return s, err
+	body, err := running.Get(client, url+"/api/v2/status")
+	if err == nil {
+		err = json.Unmarshal(body, &s)
 	}
-	defer func() { _ = resp.Body.Close() }()
-	err = json.NewDecoder(resp.Body).Decode(&s)
 	for i := range s.Devices {
 		s.Devices[i].State = *s.Devices[i].DeviceState
 	}

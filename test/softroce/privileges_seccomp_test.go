@@ -12,6 +12,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"rdma_exporter/test/running"
 )
 
 // refuseVariable makes TestRefuseSystemCalls a program that runs another.
@@ -39,10 +41,7 @@ func TestRefuseSystemCalls(t *testing.T) {
 			break
 		}
 	}
-	path, err := exec.LookPath(args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := running.Must(exec.LookPath(args[0]))(t)
 	// The filter is that of the thread that becomes the program.
 	runtime.LockOSThread()
 	program := filter(denied(t))
@@ -59,10 +58,7 @@ func TestRefuseSystemCalls(t *testing.T) {
 // policies.
 func denied(t *testing.T) []uint32 {
 	if which := os.Getenv(refuseVariable); which != byContainers {
-		number, err := strconv.ParseUint(which, 10, 32)
-		if err != nil {
-			t.Fatal(err)
-		}
+		number := running.Must(strconv.ParseUint(which, 10, 32))(t)
 		return []uint32{uint32(number)}
 	}
 	return []uint32{

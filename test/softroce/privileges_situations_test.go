@@ -165,9 +165,7 @@ func (h *privilegedHost) situations(t *testing.T) []situation {
 	limitCgroup(t, noContext, "hca_handle=0")
 	limitCgroup(t, fewObjects, "hca_object=3")
 	refused := filepath.Join(h.devices, "refused")
-	if err := os.Mkdir(refused, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, os.Mkdir(refused, 0o755))
 	t.Cleanup(func() { _ = os.Remove(refused) })
 	writeFile(t, filepath.Join(refused, "devices.deny"), "a")
 	// What is no device of verbs every container has.

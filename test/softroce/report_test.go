@@ -11,6 +11,7 @@ import (
 
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
+	"rdma_exporter/test/running"
 )
 
 // probeByHand runs the child's command as a person would, but for the deadline of 5 s
@@ -39,9 +40,7 @@ func TestProbeByHand(t *testing.T) {
 	for i := range times {
 		_, out := probeByHand(t, active)
 		var run state.Run
-		if err := wire.Read(bytes.NewReader(out), &run); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, wire.Read(bytes.NewReader(out), &run))
 		if run.Error != "" || run.Info == nil || len(run.Probes) != 6 || len(run.Undestroyed) != 0 {
 			t.Errorf("the report says %+v", run)
 		}

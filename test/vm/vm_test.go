@@ -14,7 +14,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -540,12 +539,7 @@ func TestForward(t *testing.T) {
 	r := newRunner(t)
 	cmd, _ := r.start(t, "--no-devices", "--forward", port+":8080", "bash", "-c",
 		`busybox httpd -p 8080 -h "$1"; echo ready; sleep 1000`, "-", dir)
-	client := http.Client{Timeout: running.Patience}
-	response, err := client.Get("http://127.0.0.1:" + port + "/page")
-	running.Check(t, err)
-	body, err := io.ReadAll(response.Body)
-	response.Body.Close()
-	if err != nil || string(body) != "served from inside\n" {
+	if body, err := running.Get(nil, "http://127.0.0.1:"+port+"/page"); err != nil || string(body) != "served from inside\n" {
 		t.Errorf("%q, %v", body, err)
 	}
 	running.Check(t, cmd.Process.Signal(syscall.SIGTERM))

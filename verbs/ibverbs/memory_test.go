@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"rdma_exporter/test/running"
 	"rdma_exporter/verbs"
 )
 
@@ -23,10 +24,7 @@ func TestMeter(t *testing.T) {
 	wrong := 0
 	const times = 5_000
 	for range times {
-		m, err := newMeter()
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := running.Must(newMeter())(t)
 		for range 50 {
 			p := new([4]int)
 			runtime.SetFinalizer(p, func(*[4]int) {})
@@ -40,10 +38,7 @@ func TestMeter(t *testing.T) {
 		if errno != 0 {
 			t.Fatal(errno)
 		}
-		got, err := m.cost()
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := running.Must(m.cost())(t)
 		if got != (verbs.Memory{Virtual: size}) {
 			wrong++
 			t.Logf("%d bytes cost %+v", size, got)
@@ -62,20 +57,14 @@ func TestMeter(t *testing.T) {
 }
 
 func TestMeterSum(t *testing.T) {
-	m, err := newMeter()
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := running.Must(newMeter())(t)
 	defer m.close()
 	if got, err := m.cost(); err != nil || got != (verbs.Memory{}) {
 		t.Errorf("nothing costs %+v, %v", got, err)
 	}
 	take := func(size int) {
 		m.measure(func() {
-			b, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ, syscall.MAP_ANON|syscall.MAP_PRIVATE)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := running.Must(syscall.Mmap(-1, 0, size, syscall.PROT_READ, syscall.MAP_ANON|syscall.MAP_PRIVATE))(t)
 			t.Cleanup(func() { _ = syscall.Munmap(b) })
 		})
 	}
@@ -88,10 +77,7 @@ func TestMeterSum(t *testing.T) {
 
 // What cannot be read costs nothing, and is an error.
 func TestMeterClosed(t *testing.T) {
-	m, err := newMeter()
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := running.Must(newMeter())(t)
 	m.measure(m.close)
 	if got, err := m.cost(); !errors.Is(err, os.ErrClosed) || got != (verbs.Memory{}) {
 		t.Errorf("it costs %+v, %v", got, err)

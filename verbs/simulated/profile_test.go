@@ -24,10 +24,7 @@ func parse(t *testing.T, text string) *simulated.Profile {
 }
 
 func TestDefault(t *testing.T) {
-	p, err := simulated.LoadProfile("default.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must(simulated.LoadProfile("default.yaml"))(t)
 	if !reflect.DeepEqual(p, simulated.Default()) {
 		t.Error("the file is not the built-in profile")
 	}
@@ -99,10 +96,7 @@ func TestLike(t *testing.T) {
 // TestJSON verifies that children get the profile that was read.
 func TestJSON(t *testing.T) {
 	p := parse(t, everything)
-	text, err := json.Marshal(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(json.Marshal(p))(t)
 	var again simulated.Profile
 	if err := json.Unmarshal(text, &again); err != nil || again.Validate() != nil {
 		t.Errorf("%v, %v in\n%s", err, again.Validate(), text)
@@ -198,10 +192,7 @@ func TestInvalidProfile(t *testing.T) {
 // TestDocs verifies that the profiles of the documentation are valid and that it says how
 // each contract is broken.
 func TestDocs(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "simulator.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile(filepath.Join("..", "..", "docs", "reference", "simulator.md")))(t)
 	for _, name := range simulated.Contracts() {
 		if !strings.Contains(string(text), "\n| `"+name+"` | ") {
 			t.Errorf("how %s is broken is missing", name)
@@ -251,10 +242,7 @@ func FuzzParseProfile(f *testing.F) {
 		if err != nil {
 			return
 		}
-		text, err := json.Marshal(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must(json.Marshal(p))(t)
 		var again simulated.Profile
 		if err := json.Unmarshal(text, &again); err != nil || again.Validate() != nil {
 			t.Fatalf("%v, %v in\n%s", err, again.Validate(), text)

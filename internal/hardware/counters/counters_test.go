@@ -9,6 +9,7 @@ import (
 
 	"rdma_exporter/internal/hardware/counters"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/test/running"
 )
 
 // counter returns the counter of "GROUP/NAME=VALUE".
@@ -16,10 +17,7 @@ func counter(t *testing.T, text string) state.Counter {
 	t.Helper()
 	name, number, _ := strings.Cut(text, "=")
 	group, name, _ := strings.Cut(name, "/")
-	value, err := strconv.ParseUint(number, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	value := running.Must(strconv.ParseUint(number, 10, 64))(t)
 	return state.Counter{Group: state.CounterGroup(group), Name: name, Value: value}
 }
 

@@ -11,6 +11,7 @@ import (
 	"rdma_exporter/internal/hardware/counters"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/test/golden"
+	"rdma_exporter/test/running"
 )
 
 // TestDocs compares docs/reference/counters.md with the table.
@@ -194,10 +195,7 @@ var (
 
 // TestMigration compares docs/migration.md with the counters of mlx5.
 func TestMigration(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/migration.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := running.Must(os.ReadFile("../../../docs/migration.md"))(t)
 	found := make(map[state.Counter]string)
 	for _, r := range migrated.FindAllStringSubmatch(string(page), -1) {
 		found[state.Counter{Group: state.CounterGroup(r[1]), Name: r[2], Value: 1}] = r[3]

@@ -10,6 +10,7 @@ import (
 
 	"rdma_exporter/internal/health/expect"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/test/running"
 )
 
 // parse decodes rules as the configuration file does.
@@ -24,10 +25,7 @@ func parse(s string) (all expect.Rules, err error) {
 
 func rules(t *testing.T, s string) expect.Rules {
 	t.Helper()
-	all, err := parse(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := running.Must(parse(s))(t)
 	return all
 }
 

@@ -13,6 +13,7 @@ import (
 	"rdma_exporter/internal/inventory/simulated"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
+	"rdma_exporter/test/running"
 	profile "rdma_exporter/verbs/simulated"
 )
 
@@ -46,9 +47,7 @@ func take(t *testing.T, h *simulated.Host, device string, change func(*inventory
 		change(&o)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		if err := inventory.Run(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, inventory.Run(t.Context(), o))
 	})
 	run := new(state.Run)
 	if err := wire.Read(strings.NewReader(out.String()), run); err != nil {

@@ -10,6 +10,7 @@ import (
 	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
+	"rdma_exporter/test/running"
 	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/simulated"
 )
@@ -18,10 +19,7 @@ import (
 // are needed.
 func one(t *testing.T, name, keys string, completions bool) state.Contract {
 	t.Helper()
-	p, err := simulated.ParseProfile([]byte("devices: [{name: sim0, " + keys + "}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := running.Must(simulated.ParseProfile([]byte("devices: [{name: sim0, " + keys + "}]")))(t)
 	var r state.Run
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -35,9 +33,7 @@ func one(t *testing.T, name, keys string, completions bool) state.Contract {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := wire.Read(&out, &r); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, wire.Read(&out, &r))
 	})
 	if len(r.Contracts) != 1 || len(r.Undestroyed) > 0 {
 		t.Fatalf("checked: %s; undestroyed %+v", evidence(r), r.Undestroyed)

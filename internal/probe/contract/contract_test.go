@@ -16,6 +16,7 @@ import (
 	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
+	"rdma_exporter/test/running"
 	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/simulated"
 	"rdma_exporter/verbs/simulated/simulatedtest"
@@ -23,10 +24,7 @@ import (
 
 func device(t *testing.T, yaml string) *simulated.Profile {
 	t.Helper()
-	p, err := simulatedtest.Parse([]byte("devices:\n  - name: sim0\n" + yaml))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := running.Must(simulatedtest.Parse([]byte("devices:\n  - name: sim0\n" + yaml)))(t)
 	return p
 }
 
@@ -53,9 +51,7 @@ func checkedBy(t *testing.T, p *simulated.Profile, replace func(verbs.Provider) 
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := wire.Read(&out, &r); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, wire.Read(&out, &r))
 		// The default of --contract.timeout, above which the process would be killed.
 		if d := time.Since(start); d > time.Minute {
 			t.Errorf("the contract run took %v", d)
@@ -336,9 +332,7 @@ func TestWithoutCompletions(t *testing.T) {
 			t.Error("a send was posted")
 		}
 		var r state.Run
-		if err := wire.Read(&out, &r); err != nil {
-			t.Fatal(err)
-		}
+		running.Check(t, wire.Read(&out, &r))
 		wantClean(t, r)
 		if len(r.Planned) != len(contract.Catalogue()) || len(verdicts(r, state.VerdictSkipped)) != 14 {
 			t.Errorf("%d planned, skipped are %v", len(r.Planned), skipped(r))

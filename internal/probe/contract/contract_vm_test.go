@@ -17,6 +17,7 @@ import (
 	"rdma_exporter/internal/restrack"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
+	"rdma_exporter/test/running"
 	"rdma_exporter/verbs/ibverbs"
 )
 
@@ -47,9 +48,7 @@ func TestRealDevices(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := state.Run{Device: name}
-			if err := wire.Read(&out, &r); err != nil {
-				t.Fatal(err)
-			}
+			running.Check(t, wire.Read(&out, &r))
 			wantClean(t, r)
 			if len(r.Contracts) != len(contract.Catalogue()) {
 				t.Errorf("%d verdicts", len(r.Contracts))
@@ -67,8 +66,6 @@ func TestRealDevices(t *testing.T) {
 func release(t *testing.T) string {
 	t.Helper()
 	var name unix.Utsname
-	if err := unix.Uname(&name); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, unix.Uname(&name))
 	return unix.ByteSliceToString(name.Release[:])
 }

@@ -13,6 +13,7 @@ import (
 	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
+	"rdma_exporter/test/running"
 	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/simulated"
 )
@@ -48,10 +49,7 @@ func TestKnown(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			p, err := simulated.ParseProfile([]byte("devices: [{name: sim0, like: sim_ib0, " + tt.yaml + "}]"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := running.Must(simulated.ParseProfile([]byte("devices: [{name: sim0, like: sim_ib0, " + tt.yaml + "}]")))(t)
 			r := checked(t, p, allBut(tt.contract)...)
 			wantClean(t, r)
 			if len(r.Contracts) != 1 {

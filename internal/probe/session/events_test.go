@@ -9,6 +9,7 @@ import (
 	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
+	"rdma_exporter/test/running"
 	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/simulated"
 )
@@ -43,9 +44,7 @@ func TestEvents(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := state.Run{Device: "sim0"}
-			if err := wire.Read(&out, &r); err != nil {
-				t.Fatal(err)
-			}
+			running.Check(t, wire.Read(&out, &r))
 			if r.Error != "" || !slices.Equal(r.Events, tt.want) {
 				t.Errorf("error %q, events %+v, want %+v", r.Error, r.Events, tt.want)
 			}

@@ -9,6 +9,7 @@ import (
 	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
+	"rdma_exporter/test/running"
 	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/simulated"
 )
@@ -71,9 +72,7 @@ func TestExhausted(t *testing.T) {
 				return nil
 			})
 			var run state.Run
-			if err := wire.Read(&b, &run); err != nil {
-				t.Fatal(err)
-			}
+			running.Check(t, wire.Read(&b, &run))
 			var want []state.Refused
 			if c.want {
 				want = []state.Refused{refused}

@@ -5,8 +5,6 @@ package check
 import (
 	"flag"
 	"fmt"
-	"io"
-	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
@@ -118,12 +116,5 @@ func TestHarmless(t *testing.T) {
 
 func get(t testing.TB, url string) string {
 	t.Helper()
-	resp, err := http.Get(url)
-	running.Check(t, err)
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s, %v", url, resp.Status, err)
-	}
-	return string(body)
+	return string(running.Must(running.Get(nil, url))(t))
 }

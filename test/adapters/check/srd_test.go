@@ -27,17 +27,6 @@ type made struct{ list []verbs.Verb }
 func (c *made) Begin(v verbs.Verb) { c.list = append(c.list, v) }
 func (*made) End(verbs.Call)       {}
 
-// must returns what a call gave, which must not fail.
-func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
 // closed has an object be closed when the test ends, before those that it is built on.
 func closed[T interface{ Close() error }](t testing.TB, object T) T {
 	t.Helper()
@@ -56,7 +45,7 @@ func TestSRD(t *testing.T) {
 	for _, a := range adapters(t) {
 		t.Run(a.spec, func(t *testing.T) {
 			var called made
-			d := closed(t, must(ibverbs.New(&called).Open(a.name))(t))
+			d := closed(t, running.Must(ibverbs.New(&called).Open(a.name))(t))
 			isEFA := strings.HasPrefix(a.of(), "efa")
 			if got := slices.Contains(d.QPTypes(), verbs.SRD); got != isEFA {
 				t.Fatalf("the device may have %v", d.QPTypes())
@@ -64,8 +53,8 @@ func TestSRD(t *testing.T) {
 			if a.of() == "mana" && rdmaCore(t) == "44" {
 				return // no CQ without allocators of its own
 			}
-			pd := closed(t, must(d.AllocPD())(t))
-			q := closed(t, must(d.CreateCQ(verbs.CQInitAttr{Entries: 16}))(t))
+			pd := closed(t, running.Must(d.AllocPD())(t))
+			q := closed(t, running.Must(d.CreateCQ(verbs.CQInitAttr{Entries: 16}))(t))
 			if isEFA {
 				holdSRD(t, a, d, pd, q)
 				return
@@ -109,7 +98,7 @@ func holdSRD(t *testing.T, a adapter, d verbs.Device, pd verbs.PD, q verbs.CQ) {
 	const more = 3
 	var list []verbs.QP
 	for range more {
-		p := closed(t, must(pd.CreateQP(srdAttr(q)))(t))
+		p := closed(t, running.Must(pd.CreateQP(srdAttr(q)))(t))
 		list = append(list, p)
 		modify := func(attr verbs.QPAttr, mask verbs.QPAttrMask) {
 			t.Helper()
@@ -120,7 +109,7 @@ func holdSRD(t *testing.T, a adapter, d verbs.Device, pd verbs.PD, q verbs.CQ) {
 		modify(verbs.ToInit(verbs.SRD, 1, 0))
 		modify(verbs.ToRTR(verbs.SRD, verbs.Peer{}))
 		modify(verbs.ToRTS(verbs.SRD))
-		if now := must(p.Query())(t); now.State != verbs.RTS || p.Created().MaxSendWR < 5 || p.Created().MaxRecvWR < 6 {
+		if now := running.Must(p.Query())(t); now.State != verbs.RTS || p.Created().MaxSendWR < 5 || p.Created().MaxRecvWR < 6 {
 			t.Errorf("created with %+v, now %+v", p.Created(), now)
 		}
 	}
@@ -139,9 +128,9 @@ func holdSRD(t *testing.T, a adapter, d verbs.Device, pd verbs.PD, q verbs.CQ) {
 // talk sends a message from one queue pair to another.
 func talk(t *testing.T, d verbs.Device, pd verbs.PD, q verbs.CQ, from, to verbs.QP) {
 	t.Helper()
-	addresses := must(verbs.ToSelf(1, must(d.QueryPort(1))(t), must(d.GIDTable())(t)))(t)
-	address := closed(t, must(pd.CreateAH(addresses[0]))(t))
-	m := closed(t, must(pd.RegMR(4096, verbs.AccessLocalWrite))(t))
+	addresses := running.Must(verbs.ToSelf(1, running.Must(d.QueryPort(1))(t), running.Must(d.GIDTable())(t)))(t)
+	address := closed(t, running.Must(pd.CreateAH(addresses[0]))(t))
+	m := closed(t, running.Must(pd.RegMR(4096, verbs.AccessLocalWrite))(t))
 	const text = "scalable"
 	copy(m.Bytes(), text)
 	running.Check(t, to.PostRecv(verbs.RecvWR{ID: 7, SGEs: []verbs.SGE{m.SGE(1024, 64)}}))
@@ -154,7 +143,7 @@ func talk(t *testing.T, d verbs.Device, pd verbs.PD, q verbs.CQ, from, to verbs.
 	}
 	var done []verbs.WC
 	running.Eventually(t, "the message is sent and received", func() bool {
-		done = append(done, must(q.Poll(2))(t)...)
+		done = append(done, running.Must(q.Poll(2))(t)...)
 		return len(done) >= 2
 	})
 	for _, wc := range done {
@@ -173,10 +162,10 @@ type tracked struct{ counted, listed, own int }
 
 func queuePairs(t *testing.T, a adapter) (found tracked) {
 	t.Helper()
-	conn := closed(t, must(restrack.Dial())(t))
-	devices := must(conn.Devices(t.Context()))(t)
+	conn := closed(t, running.Must(restrack.Dial())(t))
+	devices := running.Must(conn.Devices(t.Context()))(t)
 	index := devices[slices.IndexFunc(devices, func(d restrack.Device) bool { return d.Name == a.name })].Index
-	for _, c := range must(conn.Summary(t.Context(), index))(t) {
+	for _, c := range running.Must(conn.Summary(t.Context(), index))(t) {
 		if c.Name == "qp" {
 			found.counted = int(c.Objects)
 		}

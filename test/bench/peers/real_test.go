@@ -95,9 +95,7 @@ func sendLatency(t *testing.T) cost {
 	const port = 18515
 	args := []string{"-e", "-d", "rxe0", "-x", "1", "-n", "100", "-p", strconv.Itoa(port)}
 	server := exec.Command("ib_send_lat", args...)
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, server.Start())
 	t.Cleanup(func() { _ = server.Process.Kill() })
 	// A connection to see whether it listens would be its only one.
 	running.Within(t, 5*time.Minute, "ib_send_lat to listen", func() bool { return listens(port) })

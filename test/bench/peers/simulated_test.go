@@ -183,12 +183,8 @@ func sysfsOf(t *testing.T, n int) string {
 	for i := range n {
 		for name, content := range files {
 			file := filepath.Join(root, "class/infiniband", fmt.Sprintf("mlx5_%d", i), name)
-			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(file, []byte(content+"\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			running.Check(t, os.MkdirAll(filepath.Dir(file), 0o755))
+			running.Check(t, os.WriteFile(file, []byte(content+"\n"), 0o600))
 		}
 	}
 	return root
