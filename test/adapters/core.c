@@ -695,6 +695,7 @@ static const struct ib_device_ops core_ops = {
 static const char *const count_names[] = {
 	"sends", "receives", "completions", "events", "armed",
 	"created_cqs", "created_srqs", "created_qps", "created_pds", "created_mrs", "modified_qps",
+	"writes", "reads", "inline", "signalled", "bytes",
 };
 static_assert(ARRAY_SIZE(count_names) == PAPER_COUNTS);
 

@@ -275,6 +275,21 @@ static enum outcome end_send(struct paper_dev *dev, struct paper_qp *qp, enum ib
 	return DONE;
 }
 
+/* count_send counts what a request asks for. */
+static void count_send(struct paper_dev *dev, const struct paper_wr *wr)
+{
+	paper_count(dev, PAPER_SENDS);
+	if (wr->opcode == IB_WR_RDMA_WRITE)
+		paper_count(dev, PAPER_WRITES);
+	if (wr->opcode == IB_WR_RDMA_READ)
+		paper_count(dev, PAPER_READS);
+	if (wr->flags & IB_SEND_INLINE)
+		paper_count(dev, PAPER_INLINE);
+	if (wr->flags & IB_SEND_SIGNALED)
+		paper_count(dev, PAPER_SIGNALLED);
+	atomic64_add(length(wr), &dev->counts[PAPER_BYTES]);
+}
+
 /* take_send takes the next send of a queue pair, if it has one. */
 static int take_send(struct paper_dev *dev, struct paper_qp *qp)
 {
@@ -284,7 +299,7 @@ static int take_send(struct paper_dev *dev, struct paper_qp *qp)
 		qp->busy = true;
 		qp->retry_at = 0;
 		qp->sq_ci++;
-		paper_count(dev, PAPER_SENDS);
+		count_send(dev, qp->pending);
 	}
 	return got;
 }
