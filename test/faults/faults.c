@@ -13,11 +13,10 @@
  * understood ends the process with status 2 and a message, so that no test passes
  * for a typing error.
  *
- * A line is a verb, a fault, conditions and options, in any order after the verb:
+ * A line is a verb, a fault and options, in any order after the verb:
  *
  *	errno=NAME	the verb does nothing, and fails as its man page says it does;
- *			with errno=none it sets no errno, as libraries do that forget,
- *			and with errno=-NAME it returns the errno with the wrong sign
+ *			with errno=none it sets no errno, as libraries do that forget
  *	hang		the verb does nothing, and never returns; a signal can end the
  *			process
  *	crash		the verb dies of SIGSEGV
@@ -31,29 +30,12 @@
  *			nothing else, for as long as the file exists and for no longer
  *			than KEEP_SECONDS. When the process ends, what it did not
  *			destroy is still there
- *	SIZE=FIGURE	the verb works, and tells that a size, such as max_recv_wr, is
- *			this: a number; what was asked for (asked), and the least power
- *			of two that is no less (pow2); what there really is by what the
- *			verb tells (given) or by the query (queried); each but the
- *			number with +N or -N behind it. A line may have several. Only
- *			the numbers that the caller is told are changed
- *	SIZE<=N		the verb works, but the device is asked for no more than N
- *	short, short=N	the verb works, and tells of sizes that are N (1) less than what
- *			was asked for, or, of a query, less than they are
- *
- *	SIZE>N		only calls that ask for more than N
- *	type=T[,T...]	only queue pairs of these types: RC, UC, UD, RAW_PACKET
- *	state=S[,S...]	only queue pairs that are in these states: RESET, INIT, ...
- *	ready=no	only queue pairs that have not been in RTS since they were in
- *			RESET; with ready=yes, only those that have
- *	srq, channel	only queue pairs with an SRQ; only CQs with a channel
- *	solicited	only armings for solicited completions, and solicited sends
- *	before=VERB	only calls before the process's first one of that verb
+ *	short		the verb works, and tells of sizes that are 1 less than what was
+ *			asked for, or, of a query, less than they are. Only the numbers
+ *			that the caller is told are changed
  *
  *	after=N		the first N calls of the process are left alone
  *	times=N		no more than N calls are affected
- *
- * Calls that a line's conditions leave out do not count for it.
  *
  * Empty lines and what follows a # do not count. Of several lines for one verb the
  * first that applies to a call acts on it; delay and keep let others act as well.
@@ -72,7 +54,6 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,80 +72,44 @@
 #define MAX_RULES 64
 #define MAX_LINE 512
 #define MAX_CONTEXTS 16
-#define MAX_READY 1024
 
-enum fault { NO_FAULT, FAIL, HANG, CRASH, SIZE, DROP, DELAY, KEEP };
+enum fault { NO_FAULT, FAIL, HANG, CRASH, SHORT, DROP, DELAY, KEEP };
 
-/* The sizes that verbs are asked for or tell, by the names of their fields. */
-#define QP_SIZES(X) X(max_send_wr) X(max_recv_wr) X(max_send_sge) X(max_recv_sge) X(max_inline_data)
-#define SRQ_SIZES(X) X(max_wr) X(max_sge) X(srq_limit)
-#define SIZES(X) X(cqe) X(comp_vector) SRQ_SIZES(X) QP_SIZES(X) X(transport_type)
+/* What a verb can do. */
+enum { CAN_DROP = 1, CAN_KEEP = 2, CAN_SHORT = 4, CANNOT_FAIL = 8 };
 
-enum size {
-#define X(name) S_##name,
-	SIZES(X)
-#undef X
-	SIZE_COUNT
-};
-
-static const char *const sizes[SIZE_COUNT] = {
-#define X(name) #name,
-	SIZES(X)
-#undef X
-};
-
-/* The sizes that a verb has, as bits, and what it can do or is known of its calls. */
-enum {
-#define X(name) + (1 << S_##name)
-	OF_QPS = 0 QP_SIZES(X),
-	OF_SRQS = 0 SRQ_SIZES(X),
-	OF_CQS = (1 << S_cqe) + (1 << S_comp_vector),
-	OF_DEVICES = 1 << S_transport_type,
-	NOT_SHORT = (1 << S_comp_vector) + (1 << S_srq_limit) + OF_DEVICES,
-#undef X
-	CAN_DROP = 1 << SIZE_COUNT,
-	CAN_KEEP = CAN_DROP << 1,
-	CANNOT_FAIL = CAN_DROP << 2,
-	HAS_TYPE = CAN_DROP << 3, /* and whether there is an SRQ */
-	HAS_STATE = CAN_DROP << 4,
-	HAS_CHANNEL = CAN_DROP << 5,
-	HAS_SOLICITED = CAN_DROP << 6,
-	HAS_QP = HAS_TYPE + HAS_STATE,
-};
-
-#define VERBS(X)                                            \
-	X(ibv_get_device_list, 0)                           \
-	X(ibv_open_device, CAN_KEEP | OF_DEVICES)           \
-	X(ibv_close_device, 0)                              \
-	X(ibv_query_device, 0)                              \
-	X(ibv_query_port, 0)                                \
-	X(ibv_query_gid_table, 0)                           \
-	X(ibv_query_pkey, 0)                                \
-	X(ibv_alloc_pd, 0)                                  \
-	X(ibv_dealloc_pd, CAN_DROP)                         \
-	X(ibv_reg_mr, 0)                                    \
-	X(ibv_dereg_mr, CAN_DROP)                           \
-	X(ibv_create_ah, 0)                                 \
-	X(ibv_destroy_ah, CAN_DROP)                         \
-	X(ibv_create_comp_channel, 0)                       \
-	X(ibv_destroy_comp_channel, CAN_DROP)               \
-	X(ibv_create_cq, OF_CQS | HAS_CHANNEL)              \
-	X(ibv_destroy_cq, CAN_DROP)                         \
-	X(ibv_poll_cq, 0)                                   \
-	X(ibv_req_notify_cq, CAN_DROP | HAS_SOLICITED)      \
-	X(ibv_get_cq_event, CAN_DROP)                       \
-	X(ibv_ack_cq_events, CAN_DROP | CANNOT_FAIL)        \
-	X(ibv_create_srq, OF_SRQS)                          \
-	X(ibv_query_srq, OF_SRQS)                           \
-	X(ibv_destroy_srq, CAN_DROP)                        \
-	X(ibv_post_srq_recv, CAN_DROP)                      \
-	X(ibv_create_qp, OF_QPS | HAS_TYPE)                 \
-	X(ibv_query_qp, OF_QPS | HAS_QP)                    \
-	X(ibv_modify_qp, CAN_DROP | HAS_QP)                 \
-	X(ibv_destroy_qp, CAN_DROP | HAS_QP)                \
-	X(ibv_post_send, CAN_DROP | HAS_QP | HAS_SOLICITED) \
-	X(ibv_post_recv, CAN_DROP | HAS_QP)                 \
-	X(ibv_resize_cq, CAN_DROP)
+#define VERBS(X)                                     \
+	X(ibv_get_device_list, 0)                    \
+	X(ibv_open_device, CAN_KEEP)                 \
+	X(ibv_close_device, 0)                       \
+	X(ibv_query_device, 0)                       \
+	X(ibv_query_port, 0)                         \
+	X(ibv_query_gid_table, 0)                    \
+	X(ibv_query_pkey, 0)                         \
+	X(ibv_alloc_pd, 0)                           \
+	X(ibv_dealloc_pd, CAN_DROP)                  \
+	X(ibv_reg_mr, 0)                             \
+	X(ibv_dereg_mr, CAN_DROP)                    \
+	X(ibv_create_ah, 0)                          \
+	X(ibv_destroy_ah, CAN_DROP)                  \
+	X(ibv_create_comp_channel, 0)                \
+	X(ibv_destroy_comp_channel, CAN_DROP)        \
+	X(ibv_create_cq, CAN_SHORT)                  \
+	X(ibv_destroy_cq, CAN_DROP)                  \
+	X(ibv_poll_cq, 0)                            \
+	X(ibv_req_notify_cq, CAN_DROP)               \
+	X(ibv_get_cq_event, CAN_DROP)                \
+	X(ibv_ack_cq_events, CAN_DROP | CANNOT_FAIL) \
+	X(ibv_create_srq, CAN_SHORT)                 \
+	X(ibv_query_srq, CAN_SHORT)                  \
+	X(ibv_destroy_srq, CAN_DROP)                 \
+	X(ibv_post_srq_recv, CAN_DROP)               \
+	X(ibv_create_qp, CAN_SHORT)                  \
+	X(ibv_query_qp, CAN_SHORT)                   \
+	X(ibv_modify_qp, CAN_DROP)                   \
+	X(ibv_destroy_qp, CAN_DROP)                  \
+	X(ibv_post_send, CAN_DROP)                   \
+	X(ibv_post_recv, CAN_DROP)
 
 enum verb {
 #define X(name, can) V_##name,
@@ -182,34 +127,12 @@ static const struct {
 #undef X
 };
 
-/* What there is to know of a call. */
-struct call {
-	const struct ibv_qp *qp; /* NULL for none, or a new one */
-	enum ibv_qp_type type;
-	bool srq, channel, solicited;
-	long asked[SIZE_COUNT];
-};
-
-/* What a figure starts from; LESSER is the lesser of ASKED and GIVEN. */
-enum base { NUMBER, ASKED, POW2, GIVEN, QUERIED, LESSER };
-
 struct rule {
 	enum verb verb;
 	enum fault fault;
 	long value; /* the errno, or the milliseconds */
 	long after;
 	long times; /* -1 for no end */
-	int needs;  /* what the verb must have, of the bits of its can */
-	unsigned int types, states; /* sets; 0 for all */
-	int ready;		    /* -1 for any */
-	bool srq, channel, solicited;
-	enum verb before; /* VERB_COUNT for none */
-	struct {
-		long above, most; /* -1 for none */
-		bool told;
-		enum base base;
-		long plus;
-	} sizes[SIZE_COUNT];
 	char keep[MAX_LINE];
 	char text[MAX_LINE];
 	atomic_long calls;
@@ -217,7 +140,6 @@ struct rule {
 
 static struct rule rules[MAX_RULES];
 static int nrules;
-static atomic_bool called[VERB_COUNT];
 static const char *log_file;
 
 __attribute__((format(printf, 1, 2), noreturn)) static void give_up(const char *format, ...)
@@ -309,108 +231,25 @@ static enum verb verb_named(const struct rule *r, const char *name)
 	return (enum verb)v;
 }
 
-/* Returns a set of names as bits, each that of its place in the list. */
-static unsigned int set_of(const struct rule *r, const char *const *names, int n, char *text)
-{
-	unsigned int set = 0;
-	char *save = NULL, *word;
-
-	for (word = strtok_r(text, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
-		int i = index_of(names, n, word, strlen(word));
-
-		if (i == n)
-			give_up("%s: \"%s\" is not known", r->text, word);
-		set |= 1U << i;
-	}
-	if (!set)
-		give_up("%s: an empty list", r->text);
-	return set;
-}
-
-static void tell(struct rule *r, int s, enum base base, long plus)
-{
-	if (r->fault != SIZE)
-		set_fault(r, SIZE, 0);
-	r->sizes[s].told = true;
-	r->sizes[s].base = base;
-	r->sizes[s].plus = plus;
-}
-
-static void parse_figure(struct rule *r, int s, const char *text)
-{
-	static const char *const bases[] = { "", "asked", "pow2", "given", "queried" };
-	size_t length = strcspn(text, "+-");
-	int base = index_of(bases, sizeof(bases) / sizeof(*bases), text, length);
-
-	if (base == NUMBER || base > QUERIED)
-		tell(r, s, NUMBER, number(r->text, text));
-	else
-		tell(r, s, (enum base)base,
-		     text[length] ? (text[length] == '-' ? -1 : 1) * number(r->text, text + length + 1) : 0);
-}
-
-/* Returns whether the word is about a size. */
-static bool parse_size(struct rule *r, const char *word)
-{
-	size_t length = strcspn(word, "<=>");
-	int s = index_of(sizes, SIZE_COUNT, word, length);
-
-	if (s == SIZE_COUNT)
-		return false;
-	r->needs |= 1 << s;
-	word += length;
-	if (*word == '>') {
-		r->sizes[s].above = number(r->text, word + 1);
-	} else if (*word == '=') {
-		parse_figure(r, s, word + 1);
-	} else if (!strncmp(word, "<=", 2)) {
-		if (r->fault != SIZE)
-			set_fault(r, SIZE, 0);
-		r->sizes[s].most = number(r->text, word + 2);
-	} else {
-		return false;
-	}
-	return true;
-}
-
 static void parse_word(struct rule *r, char *word)
 {
-	static const char *const types[] = {
-		[IBV_QPT_RC] = "RC", [IBV_QPT_UC] = "UC", [IBV_QPT_UD] = "UD", [IBV_QPT_RAW_PACKET] = "RAW_PACKET",
-		[0] = "", [1] = "", [5] = "", [6] = "", [7] = "",
-	};
-	static const char *const states[] = { "RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR" };
 	/* Those that take no value; "" is none of them. */
 	static const char *const faults[] = { [HANG] = "hang", [CRASH] = "crash", [DROP] = "drop", [KEEP] = "keep",
-					      [NO_FAULT] = "", [FAIL] = "", [SIZE] = "", [DELAY] = "" };
+					      [SHORT] = "short", [NO_FAULT] = "", [FAIL] = "", [DELAY] = "" };
 	char *value;
 	int i;
 
-	if (parse_size(r, word))
-		return;
 	value = strchr(word, '=');
 	if (value)
 		*value++ = '\0';
 	if (!strcmp(word, "errno") && value) {
-		int sign = *value == '-' ? -1 : 1, e = errno_named(value + (sign < 0));
+		int e = errno_named(value);
 
 		if (!e && strcmp(value, "none"))
 			give_up("%s: no errno \"%s\"", r->text, value);
-		if (sign < 0 && !(verbs[r->verb].can & (HAS_STATE | HAS_SOLICITED)))
-			give_up("%s: not with this verb", r->text);
-		set_fault(r, FAIL, sign * e);
+		set_fault(r, FAIL, e);
 	} else if (!value && (i = index_of(faults, KEEP + 1, word, strlen(word))) <= KEEP) {
 		set_fault(r, (enum fault)i, 0);
-		r->needs |= i == DROP ? CAN_DROP : i == KEEP ? CAN_KEEP : 0;
-	} else if (!strcmp(word, "short")) {
-		int s, can = verbs[r->verb].can & ~NOT_SHORT;
-		long by = value ? number(r->text, value) : 1;
-
-		for (s = 0; s < SIZE_COUNT; s++)
-			if (can & 1 << s)
-				tell(r, s, LESSER, -by);
-		if (r->fault != SIZE)
-			give_up("%s: not with this verb", r->text);
 	} else if (!strcmp(word, "delay") && value) {
 		set_fault(r, DELAY, number(r->text, value));
 	} else if (!strcmp(word, "while") && value && *value) {
@@ -419,26 +258,6 @@ static void parse_word(struct rule *r, char *word)
 		r->after = number(r->text, value);
 	} else if (!strcmp(word, "times") && value) {
 		r->times = number(r->text, value);
-	} else if (!strcmp(word, "type") && value) {
-		r->types = set_of(r, types, sizeof(types) / sizeof(*types), value);
-		r->needs |= HAS_TYPE;
-	} else if (!strcmp(word, "state") && value) {
-		r->states = set_of(r, states, sizeof(states) / sizeof(*states), value);
-		r->needs |= HAS_STATE;
-	} else if (!strcmp(word, "ready") && value && (!strcmp(value, "yes") || !strcmp(value, "no"))) {
-		r->ready = !strcmp(value, "yes");
-		r->needs |= HAS_STATE;
-	} else if (!strcmp(word, "srq") && !value) {
-		r->srq = true;
-		r->needs |= HAS_TYPE;
-	} else if (!strcmp(word, "channel") && !value) {
-		r->channel = true;
-		r->needs |= HAS_CHANNEL;
-	} else if (!strcmp(word, "solicited") && !value) {
-		r->solicited = true;
-		r->needs |= HAS_SOLICITED;
-	} else if (!strcmp(word, "before") && value) {
-		r->before = verb_named(r, value);
 	} else {
 		give_up("%s: \"%s\" is not known", r->text, word);
 	}
@@ -448,7 +267,7 @@ static void parse(const char *text)
 {
 	struct rule *r = &rules[nrules];
 	char line[MAX_LINE], *save = NULL, *word;
-	int s;
+	int can;
 
 	snprintf(line, sizeof(line), "%s", text);
 	word = strtok_r(line, " \t", &save);
@@ -458,15 +277,14 @@ static void parse(const char *text)
 		give_up("more than %d lines", MAX_RULES);
 	snprintf(r->text, sizeof(r->text), "%s", text);
 	r->verb = verb_named(r, word);
-	r->times = r->ready = -1;
-	r->before = VERB_COUNT;
-	for (s = 0; s < SIZE_COUNT; s++)
-		r->sizes[s].above = r->sizes[s].most = -1;
+	r->times = -1;
 	while ((word = strtok_r(NULL, " \t", &save)))
 		parse_word(r, word);
 	if (r->fault == NO_FAULT || (r->fault == KEEP) != (r->keep[0] != '\0'))
 		give_up("%s: no whole fault", text);
-	if ((r->needs & ~verbs[r->verb].can) || (r->fault == FAIL && (verbs[r->verb].can & CANNOT_FAIL)))
+	can = verbs[r->verb].can;
+	if ((r->fault == DROP && !(can & CAN_DROP)) || (r->fault == KEEP && !(can & CAN_KEEP)) ||
+	    (r->fault == SHORT && !(can & CAN_SHORT)) || (r->fault == FAIL && can & CANNOT_FAIL))
 		give_up("%s: not with this verb", text);
 	nrules++;
 }
@@ -517,63 +335,20 @@ static bool acts(struct rule *r)
 	return true;
 }
 
-/* The queue pairs that have been in RTS since they were in RESET. */
-static _Atomic(const struct ibv_qp *) ready[MAX_READY];
-
-/* Puts one in the place of another; NULL is a free place. Returns whether there was one. */
-static bool swap_ready(const struct ibv_qp *from, const struct ibv_qp *to)
-{
-	int i;
-
-	for (i = 0; i < MAX_READY; i++) {
-		const struct ibv_qp *expected = from;
-
-		if (atomic_compare_exchange_strong(&ready[i], &expected, to))
-			return true;
-	}
-	return false;
-}
-
-static bool been_ready(const struct ibv_qp *qp) { return swap_ready(qp, qp); }
-
-static void set_ready(const struct ibv_qp *qp)
-{
-	if (!been_ready(qp) && !swap_ready(NULL, qp))
-		give_up("more than %d queue pairs in RTS", MAX_READY);
-}
-
-/* Returns whether a rule's conditions are met by a call of its verb. */
-static bool meets(const struct rule *r, const struct call *c)
-{
-	static const struct call none;
-	int s;
-
-	if (!c)
-		c = &none;
-	for (s = 0; s < SIZE_COUNT; s++)
-		if (r->sizes[s].above >= 0 && c->asked[s] <= r->sizes[s].above)
-			return false;
-	return (!r->types || (c->type < 32 && r->types & 1U << c->type)) &&
-	       (!r->states || r->states & 1U << c->qp->state) && (r->ready < 0 || r->ready == been_ready(c->qp)) &&
-	       (!r->srq || c->srq) && (!r->channel || c->channel) && (!r->solicited || c->solicited) &&
-	       (r->before == VERB_COUNT || !atomic_load(&called[r->before]));
-}
-
 /*
  * Is called at the begin of each verb. Returns the rule that the verb has to act
- * by, which is one of FAIL, SIZE and DROP, or NULL if it is to work.
+ * by, which is one of FAIL, SHORT and DROP, or NULL if it is to work.
  */
-static const struct rule *faulty(enum verb v, const struct call *c)
+static const struct rule *faulty(enum verb v)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	int saved = errno, i;
 
 	pthread_once(&once, load);
-	atomic_store(&called[v], true);
 	for (i = 0; i < nrules; i++) {
 		struct rule *r = &rules[i];
 
-		if (r->verb != v || r->fault == KEEP || !meets(r, c) || !acts(r))
+		if (r->verb != v || r->fault == KEEP || !acts(r))
 			continue;
 		switch (r->fault) {
 		case DELAY:
@@ -645,20 +420,20 @@ static void *next(const char *name, const char *version)
 	return f;
 }
 
-#define REAL(name, version)                                        \
-	({                                                         \
-		static __typeof__(&name) real;                     \
-		if (!real)                                         \
+#define REAL(name, version)                                             \
+	({                                                              \
+		static __typeof__(&name) real;                          \
+		if (!real)                                              \
 			real = (__typeof__(&name))next(#name, version); \
-		real;                                              \
+		real;                                                   \
 	})
 
 /* For a verb that fails with NULL and errno. */
-#define OR_NULL(name, call)                                        \
-	const struct rule *rule = faulty(V_##name, call);          \
-	if (rule && rule->fault == FAIL) {                         \
-		errno = (int)rule->value;                          \
-		return NULL;                                       \
+#define OR_NULL(name)                               \
+	const struct rule *rule = faulty(V_##name); \
+	if (rule && rule->fault == FAIL) {          \
+		errno = (int)rule->value;           \
+		return NULL;                        \
 	}
 
 /* What a verb returns that fails with errno. */
@@ -678,63 +453,47 @@ static int failed(long value)
 }
 
 /* For a verb that returns an errno. */
-#define OR_ERRNO(name, call)                                       \
-	const struct rule *rule = faulty(V_##name, call);          \
-	if (rule && rule->fault == FAIL)                           \
-		return failed(rule->value);                        \
-	if (rule && rule->fault == DROP)                           \
+#define OR_ERRNO(name)                              \
+	const struct rule *rule = faulty(V_##name); \
+	if (rule && rule->fault == FAIL)            \
+		return failed(rule->value);         \
+	if (rule && rule->fault == DROP)            \
 		return 0
 
 /* For a verb that posts, and says besides at which request it stopped. */
-#define OR_BAD(name, call, wr, bad)                                \
-	const struct rule *rule = faulty(V_##name, call);          \
-	if (rule && rule->fault == FAIL) {                         \
-		*(bad) = (wr);                                     \
-		return failed(rule->value);                        \
-	}                                                          \
-	if (rule && rule->fault == DROP)                           \
+#define OR_BAD(name, wr, bad)                       \
+	const struct rule *rule = faulty(V_##name); \
+	if (rule && rule->fault == FAIL) {          \
+		*(bad) = (wr);                      \
+		return failed(rule->value);         \
+	}                                           \
+	if (rule && rule->fault == DROP)            \
 		return 0
 
-static struct call call_of(const struct ibv_qp *qp)
+/* What the caller is told of a size, given what was asked for. */
+static uint32_t told(const struct rule *r, uint32_t asked, uint32_t given)
 {
-	return (struct call){ .qp = qp, .type = qp->qp_type, .srq = qp->srq };
-}
+	uint32_t n = asked < given ? asked : given;
 
-/* What the device is asked for. */
-static uint32_t cut(const struct rule *r, enum size s, uint32_t asked)
-{
-	return r && r->sizes[s].most >= 0 && asked > r->sizes[s].most ? (uint32_t)r->sizes[s].most : asked;
-}
-
-/* What the caller is told of a size. */
-static uint32_t told(const struct rule *r, enum size s, uint32_t asked, uint32_t given, uint32_t queried)
-{
-	long n = 0;
-
-	if (!r || !r->sizes[s].told)
+	if (!r || r->fault != SHORT)
 		return given;
-	switch (r->sizes[s].base) {
-	case NUMBER:
-		break;
-	case ASKED:
-		n = asked;
-		break;
-	case POW2:
-		for (n = 1; n < asked; n *= 2)
-			;
-		break;
-	case GIVEN:
-		n = given;
-		break;
-	case QUERIED:
-		n = queried;
-		break;
-	case LESSER:
-		n = asked < given ? asked : given;
-		break;
-	}
-	n += r->sizes[s].plus;
-	return n > 0 ? (uint32_t)n : 0;
+	return n ? n - 1 : 0;
+}
+
+/* The same of each size of a queue pair, and of an SRQ. */
+static void tell_qp(const struct rule *r, const struct ibv_qp_cap *asked, struct ibv_qp_cap *given)
+{
+	given->max_send_wr = told(r, asked->max_send_wr, given->max_send_wr);
+	given->max_recv_wr = told(r, asked->max_recv_wr, given->max_recv_wr);
+	given->max_send_sge = told(r, asked->max_send_sge, given->max_send_sge);
+	given->max_recv_sge = told(r, asked->max_recv_sge, given->max_recv_sge);
+	given->max_inline_data = told(r, asked->max_inline_data, given->max_inline_data);
+}
+
+static void tell_srq(const struct rule *r, const struct ibv_srq_attr *asked, struct ibv_srq_attr *given)
+{
+	given->max_wr = told(r, asked->max_wr, given->max_wr);
+	given->max_sge = told(r, asked->max_sge, given->max_sge);
 }
 
 /*
@@ -759,7 +518,7 @@ static struct context *context_of(const struct ibv_context *ctx)
 
 static int faulty_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
-	const struct rule *rule = faulty(V_ibv_poll_cq, NULL);
+	const struct rule *rule = faulty(V_ibv_poll_cq);
 
 	if (rule) {
 		errno = (int)rule->value;
@@ -770,35 +529,31 @@ static int faulty_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 
 static int faulty_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
-	const struct call call = { .solicited = solicited_only };
-	OR_ERRNO(ibv_req_notify_cq, &call);
+	OR_ERRNO(ibv_req_notify_cq);
 	return context_of(cq->context)->ops.req_notify_cq(cq, solicited_only);
 }
 
 static int faulty_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	struct call call = call_of(qp);
-	call.solicited = wr && wr->send_flags & IBV_SEND_SOLICITED;
-	OR_BAD(ibv_post_send, &call, wr, bad);
+	OR_BAD(ibv_post_send, wr, bad);
 	return context_of(qp->context)->ops.post_send(qp, wr, bad);
 }
 
 static int faulty_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	const struct call call = call_of(qp);
-	OR_BAD(ibv_post_recv, &call, wr, bad);
+	OR_BAD(ibv_post_recv, wr, bad);
 	return context_of(qp->context)->ops.post_recv(qp, wr, bad);
 }
 
 static int faulty_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	OR_BAD(ibv_post_srq_recv, NULL, wr, bad);
+	OR_BAD(ibv_post_srq_recv, wr, bad);
 	return context_of(srq->context)->ops.post_srq_recv(srq, wr, bad);
 }
 
 static int faulty_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr, size_t size)
 {
-	OR_ERRNO(ibv_query_port, NULL);
+	OR_ERRNO(ibv_query_port);
 	return context_of(ctx)->query_port(ctx, port, attr, size);
 }
 
@@ -828,11 +583,10 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	struct ibv_context *ctx;
 	int i;
 
-	OR_NULL(ibv_open_device, NULL);
+	OR_NULL(ibv_open_device);
 	ctx = REAL(ibv_open_device, "IBVERBS_1.1")(device);
 	if (!ctx)
 		return NULL;
-	device->transport_type = (int)told(rule, S_transport_type, 0, (uint32_t)device->transport_type, 0);
 	pthread_mutex_lock(&opening);
 	patch(ctx);
 	pthread_mutex_unlock(&opening);
@@ -844,7 +598,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 
 int ibv_close_device(struct ibv_context *ctx)
 {
-	const struct rule *rule = faulty(V_ibv_close_device, NULL);
+	const struct rule *rule = faulty(V_ibv_close_device);
 	struct context *c = context_of(ctx);
 	int ret;
 
@@ -861,7 +615,7 @@ int ibv_close_device(struct ibv_context *ctx)
 ssize_t _ibv_query_gid_table(struct ibv_context *ctx, struct ibv_gid_entry *entries, size_t max, uint32_t flags,
 			     size_t size)
 {
-	const struct rule *rule = faulty(V_ibv_query_gid_table, NULL);
+	const struct rule *rule = faulty(V_ibv_query_gid_table);
 
 	if (rule)
 		return -rule->value;
@@ -871,27 +625,25 @@ ssize_t _ibv_query_gid_table(struct ibv_context *ctx, struct ibv_gid_entry *entr
 /* Which of the two is called depends on what the compiler knows of access. */
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
-	OR_NULL(ibv_reg_mr, NULL);
+	OR_NULL(ibv_reg_mr);
 	return REAL(ibv_reg_mr_iova2, "IBVERBS_1.8")(pd, addr, length, iova, access);
 }
 
 struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *cq_context, struct ibv_comp_channel *channel,
 			     int comp_vector)
 {
-	const struct call call = { .channel = channel, .asked = { [S_cqe] = cqe, [S_comp_vector] = comp_vector } };
 	struct ibv_cq *cq;
 
-	OR_NULL(ibv_create_cq, &call);
-	cq = REAL(ibv_create_cq, "IBVERBS_1.1")(ctx, (int)cut(rule, S_cqe, (uint32_t)cqe), cq_context, channel,
-						comp_vector);
+	OR_NULL(ibv_create_cq);
+	cq = REAL(ibv_create_cq, "IBVERBS_1.1")(ctx, cqe, cq_context, channel, comp_vector);
 	if (cq)
-		cq->cqe = (int)told(rule, S_cqe, (uint32_t)cqe, (uint32_t)cq->cqe, (uint32_t)cq->cqe);
+		cq->cqe = (int)told(rule, (uint32_t)cqe, (uint32_t)cq->cqe);
 	return cq;
 }
 
 int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
 {
-	const struct rule *rule = faulty(V_ibv_get_cq_event, NULL);
+	const struct rule *rule = faulty(V_ibv_get_cq_event);
 	int ret;
 
 	if (rule && rule->fault == FAIL)
@@ -906,34 +658,19 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
 
 void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int n)
 {
-	if (!faulty(V_ibv_ack_cq_events, NULL))
+	if (!faulty(V_ibv_ack_cq_events))
 		REAL(ibv_ack_cq_events, "IBVERBS_1.1")(cq, n);
 }
-
-/* For each size of an object: what is asked of a verb, and what its caller is told. */
-#define ASK(s) call.asked[S_##s] = asked.s;
-#define CUT(s) size->s = cut(rule, S_##s, asked.s);
-#define TELL(s) size->s = told(rule, S_##s, asked.s, size->s, queried.s);
-#define TELL_AGAIN(s) size->s = told(rule, S_##s, size->s, size->s, size->s);
 
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
 {
 	const struct ibv_srq_attr asked = init->attr;
-	struct ibv_srq_attr *size = &init->attr, queried;
-	struct call call = { 0 };
 	struct ibv_srq *srq;
 
-	SRQ_SIZES(ASK)
-	OR_NULL(ibv_create_srq, &call);
-	SRQ_SIZES(CUT)
+	OR_NULL(ibv_create_srq);
 	srq = REAL(ibv_create_srq, "IBVERBS_1.1")(pd, init);
-	if (!srq)
-		init->attr = asked;
-	if (!srq || !rule)
-		return srq;
-	if (REAL(ibv_query_srq, "IBVERBS_1.1")(srq, &queried))
-		give_up("%s: the query fails", rule->text);
-	SRQ_SIZES(TELL)
+	if (srq)
+		tell_srq(rule, &asked, &init->attr);
 	return srq;
 }
 
@@ -941,105 +678,43 @@ int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *size)
 {
 	int ret;
 
-	OR_ERRNO(ibv_query_srq, NULL);
+	OR_ERRNO(ibv_query_srq);
 	ret = REAL(ibv_query_srq, "IBVERBS_1.1")(srq, size);
-	if (!ret) {
-		SRQ_SIZES(TELL_AGAIN)
-	}
+	if (!ret)
+		tell_srq(rule, size, size);
 	return ret;
 }
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
 	const struct ibv_qp_cap asked = init->cap;
-	struct ibv_qp_cap *size = &init->cap, queried;
-	struct call call = { .type = init->qp_type, .srq = init->srq };
-	struct ibv_qp_init_attr ignored;
-	struct ibv_qp_attr attr;
 	struct ibv_qp *qp;
 
-	QP_SIZES(ASK)
-	OR_NULL(ibv_create_qp, &call);
-	QP_SIZES(CUT)
+	OR_NULL(ibv_create_qp);
 	qp = REAL(ibv_create_qp, "IBVERBS_1.1")(pd, init);
-	if (!qp)
-		init->cap = asked;
-	if (!qp || !rule)
-		return qp;
-	if (REAL(ibv_query_qp, "IBVERBS_1.1")(qp, &attr, IBV_QP_CAP, &ignored))
-		give_up("%s: the query fails", rule->text);
-	queried = ignored.cap;
-	QP_SIZES(TELL)
+	if (qp)
+		tell_qp(rule, &asked, &init->cap);
 	return qp;
 }
 
 int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
 {
-	const struct call call = call_of(qp);
 	int ret;
 
-	OR_ERRNO(ibv_query_qp, &call);
+	OR_ERRNO(ibv_query_qp);
 	ret = REAL(ibv_query_qp, "IBVERBS_1.1")(qp, attr, mask, init);
 	if (!ret) {
-		struct ibv_qp_cap *size = &attr->cap;
-
-		QP_SIZES(TELL_AGAIN)
-		size = &init->cap;
-		QP_SIZES(TELL_AGAIN)
+		tell_qp(rule, &attr->cap, &attr->cap);
+		tell_qp(rule, &init->cap, &init->cap);
 	}
 	return ret;
-}
-
-int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
-{
-	const struct call call = call_of(qp);
-	int ret;
-
-	OR_ERRNO(ibv_modify_qp, &call);
-	ret = REAL(ibv_modify_qp, "IBVERBS_1.1")(qp, attr, mask);
-	if (!ret && mask & IBV_QP_STATE) {
-		if (attr->qp_state == IBV_QPS_RTS)
-			set_ready(qp);
-		else if (attr->qp_state == IBV_QPS_RESET)
-			swap_ready(qp, NULL);
-	}
-	return ret;
-}
-
-int ibv_destroy_qp(struct ibv_qp *qp)
-{
-	const struct call call = call_of(qp);
-	bool was_ready;
-	int ret;
-
-	OR_ERRNO(ibv_destroy_qp, &call);
-	/* Before its address can be that of another one. */
-	was_ready = swap_ready(qp, NULL);
-	ret = REAL(ibv_destroy_qp, "IBVERBS_1.1")(qp);
-	if (ret && was_ready)
-		set_ready(qp);
-	return ret;
-}
-
-/* A CQ that is said to have been resized keeps its size. */
-int ibv_resize_cq(struct ibv_cq *cq, int cqe)
-{
-	const struct rule *rule = faulty(V_ibv_resize_cq, NULL);
-
-	if (rule && rule->fault == FAIL)
-		return failed(rule->value);
-	if (rule && rule->fault == DROP) {
-		cq->cqe = cqe;
-		return 0;
-	}
-	return REAL(ibv_resize_cq, "IBVERBS_1.1")(cq, cqe);
 }
 
 /* Those of whose calls nothing need be known. */
 #define PLAIN(type, fails, name, version, parameters, arguments) \
 	type name parameters                                     \
 	{                                                        \
-		fails(name, NULL);                               \
+		fails(name);                                     \
 		return REAL(name, version) arguments;            \
 	}
 
@@ -1063,3 +738,6 @@ PLAIN(struct ibv_comp_channel *, OR_NULL, ibv_create_comp_channel, "IBVERBS_1.0"
 PLAIN(int, OR_ERRNO, ibv_destroy_comp_channel, "IBVERBS_1.0", (struct ibv_comp_channel *channel), (channel))
 PLAIN(int, OR_ERRNO, ibv_destroy_cq, "IBVERBS_1.1", (struct ibv_cq *cq), (cq))
 PLAIN(int, OR_ERRNO, ibv_destroy_srq, "IBVERBS_1.1", (struct ibv_srq *srq), (srq))
+PLAIN(int, OR_ERRNO, ibv_modify_qp, "IBVERBS_1.1", (struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask),
+      (qp, attr, mask))
+PLAIN(int, OR_ERRNO, ibv_destroy_qp, "IBVERBS_1.1", (struct ibv_qp *qp), (qp))
