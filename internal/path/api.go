@@ -211,6 +211,8 @@ func SessionOf(id string) (session uint64) {
 type Report struct {
 	// Packets are by sequence number. Null means that the packet did not come.
 	Packets []*Received `json:"packets"`
+	// Late is true if packets came when the session was over. Late ones are not among Packets.
+	Late bool `json:"late"`
 	// PortActive is true if the port of the peer is active now.
 	PortActive bool `json:"port_active"`
 }

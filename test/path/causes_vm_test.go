@@ -102,38 +102,23 @@ func signal(t *testing.T, s syscall.Signal) {
 	running.Check(t, syscall.Kill(pids[0], s))
 }
 
-// wrongKey is a proxy that gives the prober another Q_Key than the responder has.
-func wrongKey(t *testing.T, target string) string {
+// proxy returns the address of a proxy to a target that changes the answer when a session is opened.
+func proxy(t *testing.T, target string, change func(answer map[string]any)) string {
 	t.Helper()
-	proxy := httputil.NewSingleHostReverseProxy(running.Must(url.Parse("http://" + target))(t))
-	proxy.ModifyResponse = func(r *http.Response) error {
-		var answer map[string]any
-		b, err := io.ReadAll(r.Body)
-		if err == nil && r.Request.Method == http.MethodPost {
-			err = json.Unmarshal(b, &answer)
-			answer["qkey"] = 4711
-			b = running.Must(json.Marshal(answer))(t)
+	p := httputil.NewSingleHostReverseProxy(running.Must(url.Parse("http://" + target))(t))
+	p.ModifyResponse = func(r *http.Response) error {
+		if r.Request.Method != http.MethodPost {
+			return nil
 		}
+		var answer map[string]any
+		err := json.NewDecoder(r.Body).Decode(&answer)
+		change(answer)
+		b := running.Must(json.Marshal(answer))(t)
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(b)), int64(len(b))
 		r.Header.Set("Content-Length", strconv.Itoa(len(b)))
 		return err
 	}
-	s := httptest.NewServer(proxy)
-	t.Cleanup(s.Close)
-	return strings.TrimPrefix(s.URL, "http://")
-}
-
-// killing is a proxy that kills the responder as soon as a session is open.
-func killing(t *testing.T, target string) string {
-	t.Helper()
-	proxy := httputil.NewSingleHostReverseProxy(running.Must(url.Parse("http://" + target))(t))
-	proxy.ModifyResponse = func(r *http.Response) error {
-		if r.Request.Method == http.MethodPost {
-			signal(t, syscall.SIGKILL)
-		}
-		return nil
-	}
-	s := httptest.NewServer(proxy)
+	s := httptest.NewServer(p)
 	t.Cleanup(s.Close)
 	return strings.TrimPrefix(s.URL, "http://")
 }
@@ -175,14 +160,15 @@ func TestCauses(t *testing.T) {
 		{"all dropped back", "", rule(bToA), nil, state.PathReverse, state.SuspectPath, "", "", 1},
 		{"large dropped there", "", rule(aToB + " meta length > 500"), nil, state.PathMTU, state.SuspectPath, "", "", 1},
 		{"large dropped back", "", rule(bToA + " meta length > 500"), nil, state.PathMTU, state.SuspectPath, "", "", 1},
-		// The set has room for the port of the first packet alone.
-		{"one UDP source port", "", rule(aToB + " add @one { udp sport }"), nil, state.PathFlow, state.SuspectPath, "", "", 1},
+		{"one UDP source port", "", rule(oneFlow), nil, state.PathFlow, state.SuspectPath, "", "", 1},
 		// The operations of datagrams are 0x64 and above.
 		{"messages dropped there", "", rule(aToB + " @th,64,8 < 0x20"), []string{"--rc"}, state.PathOK, state.SuspectPath, "", "retry_exc_err", 1},
 		{"ARP unanswered", "", before(noARP), nil, state.PathAddress, state.SuspectPath, "ETIMEDOUT", "", 1},
 		{"this port down", "", down("va"), nil, state.PathSource, state.SuspectDevice, "", "", 1},
 		{"peer's port down", "", down("vb"), nil, state.PathTarget, state.SuspectPeer, "", "", 1},
-		{"wrong Q_Key", "", wrongKey, nil, state.PathForward, state.SuspectPath, "", "", 1},
+		{"wrong Q_Key", "", func(t *testing.T, target string) string {
+			return proxy(t, target, func(answer map[string]any) { answer["qkey"] = 4711 })
+		}, nil, state.PathForward, state.SuspectPath, "", "", 1},
 		{"nobody listens", "", func(t *testing.T, _ string) string { return running.Refusing(t) }, nil, state.PathControl, "", "", "", 2},
 		{"not allowed", ", allow: [192.0.2.0/24]", rule(), nil, state.PathRefused, "", "", "", 2},
 		{"responder stopped", "", func(t *testing.T, target string) string {
@@ -192,7 +178,7 @@ func TestCauses(t *testing.T) {
 		}, nil, state.PathTarget, state.SuspectPeer, "", "", 1},
 		{"responder killed", "", func(t *testing.T, target string) string {
 			drop(t, anyRoCE) // Losses make the run last long enough.
-			return killing(t, target)
+			return proxy(t, target, func(map[string]any) { signal(t, syscall.SIGKILL) })
 		}, nil, state.PathTarget, state.SuspectPeer, "", "", 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {

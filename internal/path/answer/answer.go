@@ -291,14 +291,15 @@ func (l *lease) call(c call) (answer reply, err error) {
 		err = l.in.Decode(&answer)
 	}
 	if err != nil {
+		status, why := http.StatusServiceUnavailable, "has ended"
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			l.Kill()
+			why = "did not answer and was killed"
 		}
-		status := http.StatusServiceUnavailable
 		if !time.Now().Before(l.over) {
 			status = http.StatusTooManyRequests // At the end of its lease it should not answer.
 		}
-		answer.Error = &path.Error{Status: status, Message: fmt.Sprintf("the responder does not answer: the next one starts within %s: %v", path.Lease, err)}
+		answer.Error = &path.Error{Status: status, Message: fmt.Sprintf("the responder %s: the next one starts within %s", why, path.Lease)}
 	}
 	if answer.Error == nil {
 		return answer, nil

@@ -512,6 +512,7 @@ func TestCauses(t *testing.T) {
 		"a label, and others":   {func(n *network) { n.lose = sequences(0, 3, 6, 1, 5) }, "lost_forward path 5 0 1"},
 		"a label, and one more": {func(n *network) { n.lose = sequences(0, 3, 6, 1) }, "flow path 4 0 1"},
 		"answers late":          {func(n *network) { n.slow = slow{device: "b", verb: verbs.PostSend, takes: time.Second / 5} }, "ok  0 0 0"},
+		"too late":              {func(n *network) { n.slow = slow{device: "a", verb: verbs.PostSend, takes: 1200 * time.Millisecond} }, "control_unreachable  1 0 0"},
 		"no time left":          {func(n *network) { n.slow = slow{device: "a", verb: verbs.CreateAH, takes: path.MaxLife} }, "control_unreachable  0 0 0"},
 		"peer cannot open":      {func(n *network) { n.b.Fails = faults{verbs.OpenDevice: syscall.ENOMEM} }, "target_device peer 0 0 0 ibv_open_device ENOMEM"},
 		"peer in use":           {func(n *network) { n.inUse = new(state.Reduced) }, "refused  0 0 0"},

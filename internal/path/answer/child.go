@@ -255,10 +255,12 @@ func (r *responder) datagram(ev path.Event) error {
 func (r *responder) answer(ev path.Event) (answered bool, err error) {
 	packet, ok := path.Parse(ev.Payload)
 	p := r.sessions[packet.Session]
-	if !ok || packet.Type != path.TypeRequest || p == nil || time.Now().After(p.expires) || int(packet.Sequence) >= p.ask.Packets {
+	if !ok || packet.Type != path.TypeRequest || p == nil || int(packet.Sequence) >= p.ask.Packets ||
+		p.report.Packets[packet.Sequence] != nil || !slices.Contains(p.ask.QPNs, ev.SrcQP) {
 		return false, nil
 	}
-	if p.report.Packets[packet.Sequence] != nil || !slices.Contains(p.ask.QPNs, ev.SrcQP) {
+	if time.Now().After(p.expires) {
+		p.report.Late = true
 		return false, nil
 	}
 	got := &path.Received{Flow: packet.Flow, At: ev.At}

@@ -175,11 +175,11 @@ func (a *asker) exchange(ctx context.Context, s *session.Session, sc *session.Sc
 		ask.RC = rc.Number()
 	}
 	body, _ := json.Marshal(ask) // It has nothing that JSON lacks.
-	end := time.Now().Add(path.MaxLife - path.Reserve)
 	if err := a.request(ctx, http.MethodPost, path.SessionsPath, body, &a.opened); err != nil {
 		a.failControl(err)
 		return nil
 	}
+	end := time.Now().Add(path.MaxLife - path.Reserve)
 	route, _, err := path.Match(routes, []path.Address{a.opened.Address})
 	if err != nil || a.opened.MTU < path.PacketSize {
 		a.fail(state.PathRefused, "", "the peer answers nonsense: %+v", a.opened)

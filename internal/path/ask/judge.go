@@ -71,10 +71,10 @@ func (a *asker) conclude(report path.Report, reportErr error) {
 	where := fmt.Sprintf("%d of %d packets were lost on the way there, %d on the way back", found.LostForward, all.sent, found.LostReverse)
 	var answer *path.Error
 	switch {
-	case all.sent == 0:
-		a.fail(state.PathControl, "", "the session was over before a packet was sent")
-	case all.lost == 0:
+	case all.sent > 0 && all.lost == 0:
 		found.Result = state.PathOK
+	case all.sent < len(flows)*rounds || report.Late:
+		a.fail(state.PathControl, "", "the session was over before all packets were sent or came")
 	case !a.e.PortActive():
 		a.fail(state.PathSource, state.SuspectDevice, "the port of this device went down")
 	case errors.As(reportErr, &answer) && (answer.Status == http.StatusNotFound || answer.Status >= http.StatusInternalServerError):
