@@ -29,9 +29,6 @@ import (
 	"rdma_exporter/internal/wire"
 )
 
-// askTime is the time limit for asking one peer: three requests, address handles, and packets.
-const askTime = 45 * time.Second
-
 type pathFlags struct {
 	respond  bool
 	peerFile string
@@ -69,7 +66,7 @@ func (f *pathFlags) schedule(ctx context.Context, c *supervisor.Config, logger *
 	if err != nil {
 		return nil, fmt.Errorf("--peer.file: %w", err)
 	}
-	c.Paths.Schedule, c.Paths.Peers = supervisor.Schedule{Interval: f.config.Interval, Timeout: askTime}, list.Targets
+	c.Paths.Interval, c.Paths.Peers = f.config.Interval, list.Targets
 	c.Paths.Slot = func(peer string, after time.Time) time.Time { return path.NextSlot(peer, f.config.Interval, after) }
 	return list, nil
 }
@@ -143,7 +140,6 @@ func askAll(ctx context.Context, o *options) (found []api.PathRow, err error) {
 	if err != nil {
 		return nil, err
 	}
-	config.Paths.Timeout = askTime
 	names, err := config.Discover()
 	if err == nil && len(names) == 0 {
 		err = errors.New("there is no RDMA device, or --device matches none")

@@ -256,7 +256,7 @@ func staleAfter(c *supervisor.Config) map[state.Kind]time.Duration {
 		state.KindProbe:     probes,
 		state.KindContract:  2*c.Contract.Interval + probes,
 		state.KindInventory: 2*max(c.Backoff, c.Inventory.Interval) + c.Inventory.Timeout,
-		state.KindAsk:       2*c.Paths.Interval*(1+supervisor.MaxPathSkips) + c.Paths.Timeout,
+		state.KindAsk:       2 * c.Paths.Interval * (1 + supervisor.MaxPathSkips),
 	}
 }
 

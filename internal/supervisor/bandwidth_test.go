@@ -89,7 +89,7 @@ func TestBandwidthOfSeveral(t *testing.T) {
 		c := children{next: always(scriptOK(time.Second)), measures: always(moving(1)), asks: always(answered)}
 		b := newBandwidthBench(t, c, func(c *Config) {
 			peers := func(string) []wire.PathTarget { return []wire.PathTarget{{Peer: "p:1"}} }
-			c.Paths = Paths{Schedule: Schedule{Interval: 5 * time.Minute, Timeout: time.Minute}, Peers: peers, Slot: func(peer string, after time.Time) time.Time {
+			c.Paths = Paths{Interval: 5 * time.Minute, Peers: peers, Slot: func(peer string, after time.Time) time.Time {
 				return path.NextSlot(peer, 5*time.Minute, after)
 			}}
 		}, "a", "b", "c")

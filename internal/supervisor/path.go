@@ -18,14 +18,16 @@ const (
 	// madeUp is how long after its slot a run is made up for: then the lease of the responder, which
 	// is a minute from the slot, is over.
 	madeUp = pathPause + 5*time.Second
+	// pathTime limits how long a child asks: three requests, address handles, and packets.
+	pathTime = 45 * time.Second
 	// MaxPathSkips limits the slots that a pair skips after failures.
 	MaxPathSkips = 2
 )
 
 // Paths is the schedule of the runs that ask peers.
 type Paths struct {
-	// Schedule is that of each pair. An Interval of zero means none.
-	Schedule
+	// Interval is the time between two runs on a pair. Zero means none.
+	Interval time.Duration
 	// Peers returns the targets of a device. It must be safe for concurrent use and not block.
 	Peers func(device string) []wire.PathTarget
 	// Slot returns when a peer is to be asked next after a time: once in an Interval.
@@ -98,7 +100,7 @@ func (p *pathWorker) ask(ctx context.Context, t wire.PathTarget) {
 	if err != nil {
 		return
 	}
-	res := s.runChild(ctx, pathTask(p.w.name, t, s.cfg.Paths.Timeout))
+	res := s.runChild(ctx, pathTask(p.w.name, t))
 	release()
 	if res.run != nil {
 		p.took(res, t)
@@ -157,15 +159,15 @@ func pathTo(peer string, all []state.PathState) (s state.PathState) {
 	return s
 }
 
-func pathTask(device string, t wire.PathTarget, timeout time.Duration) task {
-	return task{device: device, kind: state.KindAsk, timeout: timeout, request: wire.Request{Path: t}}
+func pathTask(device string, t wire.PathTarget) task {
+	return task{device: device, kind: state.KindAsk, timeout: pathTime, request: wire.Request{Path: t}}
 }
 
 // Ask asks a peer once, for somebody who waits. The run has a path unless it was reduced. A
 // supervisor that asks does nothing else.
 func (s *Supervisor) Ask(ctx context.Context, device string, t wire.PathTarget) (*state.Run, error) {
 	s.once, s.over = true, ctx.Done()
-	res := s.runChild(ctx, pathTask(device, t, s.cfg.Paths.Timeout))
+	res := s.runChild(ctx, pathTask(device, t))
 	if res.run == nil {
 		return nil, cmp.Or(res.notStarted, errors.New("interrupted"))
 	}
