@@ -148,7 +148,8 @@ func parse(args []string, std stdio) (o *options, done bool, status int) {
 		return nil, true, exitUsage
 	}
 	o.command = command
-	o.derive()
+	s := &o.schedule
+	s.Backoff, s.Hardware.Timeout = min(s.Backoff, backoffIntervals*s.Interval), s.Inventory.Timeout
 	if o.collectors.on != nil {
 		if err := o.choose(); err != nil {
 			complain(std, err)
@@ -339,13 +340,6 @@ func (n number) String() string { return strconv.Itoa(*n.to) }
 // duration formats a duration without zeros at its end, such as 24h.
 func duration(d time.Duration) string {
 	return regexp.MustCompile(`([hm])(0m)?0s$`).ReplaceAllString(d.String(), "$1")
-}
-
-// derive sets what follows from the flags.
-func (o *options) derive() {
-	s := &o.schedule
-	s.Backoff = min(s.Backoff, backoffIntervals*s.Interval)
-	s.Hardware.Timeout = s.Inventory.Timeout
 }
 
 // check returns an error that names each flag whose value cannot be used.

@@ -8,16 +8,9 @@ import (
 	"net/url"
 	"time"
 
-	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/text"
 	"rdma_exporter/internal/verdict"
 )
-
-func newAPI(c Config) http.Handler {
-	return rendering(c, "application/json", func(w io.Writer, now time.Time) error {
-		return json.NewEncoder(w).Encode(c.Status(now))
-	})
-}
 
 // newVerdict answers requests with wrong parameters with 400 and a line.
 func newVerdict(c Config) http.Handler {
@@ -28,12 +21,11 @@ func newVerdict(c Config) http.Handler {
 			respond(w, http.StatusBadRequest, text.Clean(err.Error()))
 			return
 		}
-		rendering(c, "application/json", func(w io.Writer, now time.Time) error {
-			return json.NewEncoder(w).Encode(c.Verdict(options, now))
-		}).ServeHTTP(w, r)
+		encoding(c, func(now time.Time) any { return c.Verdict(options, now) }).ServeHTTP(w, r)
 	})
 }
 
-func movedAPI(w http.ResponseWriter, _ *http.Request) {
-	respond(w, http.StatusGone, "The status is now at "+api.Path+"; docs/migration.md lists the new names.")
+// encoding returns a handler of a value in JSON.
+func encoding(c Config, value func(now time.Time) any) http.Handler {
+	return rendering(c, "application/json", func(w io.Writer, now time.Time) error { return json.NewEncoder(w).Encode(value(now)) })
 }

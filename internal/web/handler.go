@@ -31,9 +31,11 @@ func New(c Config) (http.Handler, error) {
 	status := make(limit, MaxRequests)
 	mux := http.NewServeMux()
 	mux.Handle("GET /{$}", status.handler(newPage(c)))
-	mux.Handle("GET "+api.Path, status.handler(newAPI(c)))
+	mux.Handle("GET "+api.Path, status.handler(encoding(c, func(now time.Time) any { return c.Status(now) })))
 	mux.Handle("GET "+api.VerdictPath, newVerdict(c))
-	mux.HandleFunc("GET "+api.OldPath, movedAPI)
+	mux.HandleFunc("GET "+api.OldPath, func(w http.ResponseWriter, _ *http.Request) {
+		respond(w, http.StatusGone, "The status is now at "+api.Path+"; docs/migration.md lists the new names.")
+	})
 	mux.Handle("GET "+c.MetricsPath, metrics(c))
 	mux.Handle("GET "+api.ProbePath, newProbe(c))
 	if c.Paths != nil {

@@ -191,14 +191,21 @@ func checkString(v reflect.Value, r rule) error {
 	case named:
 		return fmt.Errorf("%.64q is not a value of %s", s, v.Type())
 	case r.form == "":
-		v.SetString(text.Clean(s))
+		clean(v, text.Clean(s))
 	case r.form == "name":
 		s = text.Clean(s)
-		v.SetString(strings.ToValidUTF8(s[:min(len(s), maxLabel)], ""))
+		clean(v, strings.ToValidUTF8(s[:min(len(s), maxLabel)], ""))
 	case !isForm(s, r.form):
 		return fmt.Errorf("%.64q is not of the form %s", s, r.form)
 	}
 	return nil
+}
+
+// clean writes only what changed, since a sender may share the rest with other goroutines.
+func clean(v reflect.Value, s string) {
+	if s != v.String() {
+		v.SetString(s)
+	}
 }
 
 func isForm(s, form string) bool {
