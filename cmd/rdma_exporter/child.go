@@ -80,10 +80,14 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 		return err
 	}
 	s := in.Settings
-	if s.Probe.NoMemory {
+	switch {
+	case o.command == string(state.KindBandwidth):
+		// The kernel names the thread that created a queue pair only as long as it lives. This one does,
+		// unlike those that measure.
+	case s.Probe.NoMemory:
 		// With its own thread, a goroutine is slower to wake others.
 		runtime.UnlockOSThread()
-	} else {
+	default:
 		startThreads(spareThreads)
 	}
 	provider, err := providerOf(s)
