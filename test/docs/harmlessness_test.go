@@ -9,7 +9,7 @@ import (
 )
 
 // keeper is a link to a test, with its name and file.
-var keeper = regexp.MustCompile("\\[`(Test[A-Za-z]+)`\\]\\(([a-z_/.]+_test\\.go)\\)")
+var keeper = regexp.MustCompile("\\[`(Test[A-Za-z]+)`\\]\\(([a-z0-9_/.]+_test\\.go)\\)")
 
 // TestHarmlessness makes sure that each line of the budget names the tests that keep it,
 // and that these are where the links lead.

@@ -1,15 +1,19 @@
 package e2e_test
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"rdma_exporter/internal/api"
 	"rdma_exporter/test/running"
 	"rdma_exporter/verbs/simulated/simulatedtest"
 )
@@ -75,6 +79,31 @@ func TestFlood(t *testing.T) {
 			t.Errorf("%s: %d MiB were resident, more than %d", name, peak, mebibytes)
 		}
 	}
+}
+
+// TestProbesDuringScrapes verifies that devices are probed while 60 clients scrape without a pause.
+func TestProbesDuringScrapes(t *testing.T) {
+	t.Parallel()
+	e := start(t, "--provider=simulated", "--probe.interval=200ms", "--contract.interval=0s", "--notification.samples=0")
+	e.ready(t)
+	ctx, stop := context.WithCancel(t.Context())
+	var clients sync.WaitGroup
+	defer clients.Wait()
+	defer stop()
+	for range 60 {
+		clients.Go(func() {
+			for ctx.Err() == nil {
+				_, _ = running.Get(e.client, e.url+"/metrics")
+			}
+		})
+	}
+	began := time.Now()
+	running.Eventually(t, "each device is probed again", func() bool {
+		_, text := e.get(t, "/api/v2/status")
+		var status api.Status
+		running.Check(t, json.Unmarshal([]byte(text), &status))
+		return !slices.ContainsFunc(status.Devices, func(d api.Device) bool { return d.Last.Started.Before(began) })
+	})
 }
 
 // connect opens a connection that is closed when the test ends.
