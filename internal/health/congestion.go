@@ -11,16 +11,9 @@ import (
 const pausedInfo, pausedWarning = 0.01, 0.1 // Shares of the time.
 
 func (h *History) recordCongestion(d *state.DeviceState) {
-	r := currentHardware(d.Hardware)
-	if r == nil {
-		return
+	if r := currentHardware(d.Hardware); r != nil {
+		put(h.Congestion, d.Name, congestion.Next(h.Congestion[d.Name], d.Hardware.Read, r))
 	}
-	ports := make(map[int]congestion.Port)
-	for i := range r.Ports {
-		p := &r.Ports[i]
-		ports[p.Number] = h.Congestion[d.Name][p.Number].Next(d.Hardware.Read, r, p)
-	}
-	put(h.Congestion, d.Name, ports)
 }
 
 func (a *assessor) congested(of string, port int) {

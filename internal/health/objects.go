@@ -43,7 +43,7 @@ func (a *assessor) ownerless() {
 		kind: FindingOrphaned, subject: "user objects",
 		message: fmt.Sprintf("Without a living owner: %s (%s). Inventories have found such objects since %s, for %s.",
 			text.Objects(objects, ""), list(counts), text.Moment(since), text.Age(age)) + a.formerOwners(),
-		replace: []string{"{show}", a.show(slices.MinFunc(counts, largestFirst).Type, 0)},
+		replace: []string{"{show}", a.show(slices.MinFunc(counts, state.TypeCount.CompareLargest).Type, 0)},
 	})
 }
 

@@ -57,7 +57,7 @@ func warningIf(bad bool) Severity {
 	return SeverityInfo
 }
 
-// find returns the first item that is what it asks for. Nil if there is none.
+// find returns the first item that is what it asks for, or nil.
 func find[T any](all []T, is func(*T) bool) *T {
 	for i := range all {
 		if is(&all[i]) {
@@ -67,14 +67,10 @@ func find[T any](all []T, is func(*T) bool) *T {
 	return nil
 }
 
-func largestFirst(a, b state.TypeCount) int {
-	return cmp.Or(cmp.Compare(b.Objects, a.Objects), strings.Compare(a.Type, b.Type))
-}
-
 // list joins counts by type, the largest first: "37 qp, 2 pd".
 func list(counts []state.TypeCount) string {
 	var parts []string
-	for _, c := range slices.SortedStableFunc(slices.Values(counts), largestFirst) {
+	for _, c := range slices.SortedStableFunc(slices.Values(counts), state.TypeCount.CompareLargest) {
 		parts = append(parts, text.Number(c.Objects)+" "+word(c.Type))
 	}
 	if len(parts) > maxPerKind {

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -84,6 +85,11 @@ func ResourceTypes() []string { return []string{"pd", "cq", "qp", "cm_id", "mr",
 type TypeCount struct {
 	Type    string `json:"type" wire:"word,key"`
 	Objects int64  `json:"objects"`
+}
+
+// CompareLargest orders counts, the largest first.
+func (c TypeCount) CompareLargest(o TypeCount) int {
+	return cmp.Or(cmp.Compare(o.Objects, c.Objects), cmp.Compare(c.Type, o.Type))
 }
 
 // CountOf returns how many objects of a type a list has, without negative counts. It does

@@ -142,7 +142,7 @@ const (
 )
 
 // Next returns the state after a run. A run that does not know the device of the peer keeps the one
-// before, and one with another device begins anew.
+// before, and one with another device starts from nothing.
 func (s PathState) Next(p Path, at time.Time) PathState {
 	switch p.PeerDevice {
 	case s.PeerDevice:

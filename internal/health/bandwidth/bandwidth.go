@@ -36,8 +36,8 @@ func Problems(d *state.DeviceState, host []state.DeviceState, report func(kind, 
 	}
 }
 
-// measured returns a copy of the last measurement of a device. Nil if there is none of its adapter. A
-// file of --state.dir may have any.
+// measured returns a copy of the last measurement of a device, or nil. A file of --state.dir may have
+// that of another adapter.
 func measured(d *state.DeviceState) *state.Bandwidth {
 	if !d.Present || d.Bandwidth == nil || d.Bandwidth.Measured == nil || d.Bandwidth.Measured.Hardware == nil {
 		return nil

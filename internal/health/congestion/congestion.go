@@ -34,8 +34,18 @@ type Port struct {
 	counted map[string]float64 // By metric and priority, at that time.
 }
 
-// Next returns the congestion up to a reading. It is the same until span has passed.
-func (c Port) Next(at time.Time, h *state.Hardware, p *state.HardwarePort) Port {
+// Next returns the congestion of each port up to a reading.
+func Next(before map[int]Port, at time.Time, h *state.Hardware) map[int]Port {
+	after := make(map[int]Port)
+	for i := range h.Ports {
+		p := &h.Ports[i]
+		after[p.Number] = before[p.Number].next(at, h, p)
+	}
+	return after
+}
+
+// next returns the congestion up to a reading. It is the same until span has passed.
+func (c Port) next(at time.Time, h *state.Hardware, p *state.HardwarePort) Port {
 	over := at.Sub(c.At)
 	if over >= 0 && over < span {
 		return c

@@ -53,7 +53,7 @@ func (c *compared) add(breaches []breach, format string, args ...any) {
 	}
 }
 
-// addCQ adds the size of a CQ of which n entries were asked for.
+// addCQ adds the size of a CQ that was asked for n entries.
 func (c *compared) addCQ(n int, q verbs.CQ) {
 	c.add(breaches(false, size{name: "cqe", asked: int64(n), given: int64(q.Entries())}), "%d→%d", n, q.Entries())
 }
