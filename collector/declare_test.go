@@ -205,7 +205,7 @@ func labelMeanings() map[string]string {
 		"to":             "new state of the port: `active` or `down` (any other)",
 		"pci_address":    "address of the PCI function, such as `0000:3b:00.0`; empty if it is none",
 		"slot":           "name of the physical slot; empty if unknown",
-		"numa_node":      "NUMA node next to the adapter; empty if there is none. Of `rdma_bandwidth_bytes_per_second`, that of the memory",
+		"numa_node":      "NUMA node next to the adapter, or empty. In `rdma_bandwidth_bytes_per_second`, the node of the memory",
 		"driver":         "name of the kernel's driver, such as `mlx5_core`",
 		"driver_version": "version that the driver reports; empty for most that come with the kernel",
 		"board_id":       "the adapter's name for its board, such as `MT_0000000838`",

@@ -153,7 +153,7 @@ func deviceLinks() []dashboard.Panel {
 			"Blocks, or bits, per second that forward error correction repaired: a link that needs more of it than similar links has a bad cable or module."+fmt.Sprintf(ofCollector, "counters")), ratesOf("", counterLine{"fec_corrected_blocks", "blocks"}, counterLine{"fec_corrected_bits", "bits"})...),
 		bandwidth,
 		byDevice(of(8, 6, "Bandwidth measurements", count, plain(),
-			"When the device was last measured, and how many measurements in the time shown ended well, or did not: it was in use, mostly."), "", []column{
+			"When the device was last measured, and how many measurements in the time shown ended well or did not. The usual reason is that the device was in use."), "", []column{
 			{title: "measured ago", width: 110, unit: seconds, empty: "never", expr: `time() - max by (@id) (rdma_bandwidth_timestamp_seconds{@device})`},
 			{title: "ok", width: 60, expr: `round(sum by (@id) (increase(rdma_bandwidth_runs_total{@device,result="ok"}[$__range])))`},
 			{title: "not ok", width: 70, empty: "0", expr: `round(sum by (@id) (increase(rdma_bandwidth_runs_total{@device,result!="ok"}[$__range])))`},

@@ -69,7 +69,7 @@ func scheduleBandwidth(c *supervisor.Config, evaluator *health.Evaluator) {
 	if b.Interval == 0 {
 		return
 	}
-	host, _ := os.Hostname() // Without a name, hosts with the same devices are measured at once.
+	host, _ := os.Hostname() // Without a name, hosts with the same devices measure at the same time.
 	b.Past = func(device string) *state.BandwidthState { return evaluator.History().Bandwidth[device] }
 	b.Slot = func(device string, after time.Time) time.Time {
 		return path.NextSlot(host+" "+device, b.Interval, after)

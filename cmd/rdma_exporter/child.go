@@ -15,8 +15,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rdma_exporter/internal/child"
 	"rdma_exporter/internal/inventory"
 	"rdma_exporter/internal/path"
+	"rdma_exporter/internal/path/answer"
 	"rdma_exporter/internal/probe"
 	"rdma_exporter/internal/probe/contract"
 	"rdma_exporter/internal/probe/session"
@@ -99,26 +101,23 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 		return err
 	}
 	out := wire.NewWriter(std.out)
+	opened := session.Options{
+		Provider: provider, Device: o.device, Vectors: s.Probe.Notification.Vectors, DestroyTimeout: s.Probe.DestroyTimeout, Out: out,
+		Opened: func() { announce(ctx, s, o.device, out) },
+	}
 	switch o.command {
 	case commandAsk:
-		return askPeer(ctx, in, driver, session.Options{
-			Provider: provider, Device: o.device, Out: out, Opened: func() { announce(ctx, s, o.device, out) },
-		})
+		return askPeer(ctx, in, driver, opened)
 	case commandAnswer:
-		return answerPeers(ctx, s, session.Options{Provider: provider, Device: o.device})
+		opened.Opened = nil // Nobody reads its report.
+		inUse := func(ctx context.Context) *state.Reduced { return reducedFor(ctx, s, o.device) }
+		return answer.Serve(ctx, opened, inUse, os.NewFile(child.ExtraFD, "parent"))
 	case string(state.KindBandwidth):
-		return measureBandwidth(ctx, s, session.Options{
-			Provider: provider, Device: o.device, DestroyTimeout: s.Probe.DestroyTimeout, Out: out,
-			Opened: func() { announce(ctx, s, o.device, out) },
-		})
+		return measureBandwidth(ctx, s, opened)
 	}
+	opened.Exhausted = func(err *verbs.Error) (state.Refused, bool) { return exhausted(ctx, s, o.device, err) }
 	return work(ctx, o.command, in.Request, probe.Options{
-		Options: session.Options{
-			Provider: provider, Device: o.device, Out: out,
-			Opened:    func() { announce(ctx, s, o.device, out) },
-			Exhausted: func(err *verbs.Error) (state.Refused, bool) { return exhausted(ctx, s, o.device, err) },
-		},
-		Driver: driver, Config: s.Probe, Reduced: reducedFor(ctx, s, o.device),
+		Options: opened, Driver: driver, Config: s.Probe, Reduced: reducedFor(ctx, s, o.device),
 		Facts: in.Request.Facts, Short: in.Request.Short, Quick: s.Quick, LocksMemory: s.Provider == providerLibibverbs,
 		RefusedMemory: func(err *verbs.Error, size int) (state.RefusedBy, string) {
 			return refusedMemory(s, o.device, err, size)

@@ -200,7 +200,7 @@ func commandOf(args []string) string {
 	return args[0]
 }
 
-// addCommands adds the commands and their own flags, but for those of children, see isChild.
+// addCommands adds the commands and their own flags. The commands of children are not among them: see isChild.
 func (o *options) addCommands(app *kingpin.Application) {
 	app.Command(commandServe, "Probe the devices continuously, and serve the metrics. The default command.")
 	o.addAudit(app)
@@ -282,9 +282,7 @@ func (o *options) addRuns(app *kingpin.Application, once bool) {
 			Default(duration(s.Inventory.Interval)).IsSetByUser(&o.collectors.inventory).DurationVar(&s.Inventory.Interval)
 		app.Flag("hardware.interval", "Time between two readings of the hardware from the kernel, without opening devices: counters, links, addresses, interrupts; 0 for none.").
 			Default(duration(s.Hardware.Interval)).IsSetByUser(&o.collectors.hardware).DurationVar(&s.Hardware.Interval)
-	}
-	if !once {
-		app.Flag("bandwidth.schedule", "Time between two measurements of how fast a device reaches the memory of each NUMA node; 0 for none. Each uses all bandwidth of the device for some seconds, at a time of day of its own, and only while no other program holds queue pairs on it. See docs/bandwidth.md.").
+		app.Flag("bandwidth.schedule", "Time between two measurements of how fast a device reaches the memory of each NUMA node; 0 for none. A measurement uses all bandwidth of the device for some seconds. It starts only while no other program holds queue pairs on the device. See docs/bandwidth.md.").
 			Default("0s").DurationVar(&s.Bandwidth.Interval)
 	}
 	app.Flag("inventory.timeout", "Time limit for an inventory, and for reading the hardware of all devices, after which the process is killed; what was not read within four fifths of it is missing.").

@@ -72,7 +72,7 @@ func readMaintenance(path string, now time.Time) (*api.Maintenance, error) {
 	}
 	until, err := time.Parse(time.RFC3339, at)
 	if err != nil {
-		return nil, fmt.Errorf("%s begins with %q: write a time such as 2026-01-31T12:00:00Z, and a reason after a space", path, text.Truncate(text.Clean(at), text.MaxName))
+		return nil, fmt.Errorf("%s begins with %q: write a time such as 2026-01-31T12:00:00Z, and a reason after a space", path, text.Name(at))
 	}
 	written := info.ModTime()
 	if written.After(now) {
@@ -84,7 +84,7 @@ func readMaintenance(path string, now time.Time) (*api.Maintenance, error) {
 	if !until.After(now) {
 		return nil, nil
 	}
-	return &api.Maintenance{Until: until.UTC().Truncate(time.Second), Reason: text.Truncate(text.Clean(strings.TrimSpace(why)), text.MaxName)}, err
+	return &api.Maintenance{Until: until.UTC().Truncate(time.Second), Reason: text.Name(strings.TrimSpace(why))}, err
 }
 
 // A hostWatch reads the times of the host again and again.

@@ -16,7 +16,6 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 
 	"rdma_exporter/internal/api"
-	"rdma_exporter/internal/child"
 	"rdma_exporter/internal/healthcheck"
 	"rdma_exporter/internal/path"
 	"rdma_exporter/internal/path/answer"
@@ -90,7 +89,6 @@ func (f *pathFlags) responder(children *commands, snapshot func() *state.Snapsho
 // askPeer is the command ask, after its preparation.
 func askPeer(ctx context.Context, in wire.Input[settings], driver errata.Driver, o session.Options) error {
 	s, target := in.Settings, in.Request.Path
-	o.Vectors, o.DestroyTimeout = s.Probe.Notification.Vectors, s.Probe.DestroyTimeout
 	client, err := healthcheck.Client("path.http_config_file", s.Peers.HTTPConfigFile)
 	if err != nil {
 		return err
@@ -99,13 +97,6 @@ func askPeer(ctx context.Context, in wire.Input[settings], driver errata.Driver,
 		Options: o, Target: target, Reduced: reducedFor(ctx, s, o.Device), Client: client, Base: s.Peers.Scheme + "://" + target.Peer,
 		HasFlowLabels: slices.Contains([]string{"mlx5", "mlx5_core", "hns"}, driver.Name),
 	})
-}
-
-// answerPeers is the command answer, after its preparation.
-func answerPeers(ctx context.Context, s settings, o session.Options) error {
-	o.Vectors, o.DestroyTimeout = s.Probe.Notification.Vectors, s.Probe.DestroyTimeout
-	inUse := func(ctx context.Context) *state.Reduced { return reducedFor(ctx, s, o.Device) }
-	return answer.Serve(ctx, o, inUse, os.NewFile(child.ExtraFD, "parent"))
 }
 
 // runPath is the command path.

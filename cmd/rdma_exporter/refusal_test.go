@@ -13,7 +13,7 @@ import (
 // What refuses the memory of a simulated device is as its profile says.
 func TestRefusedMemory(t *testing.T) {
 	t.Parallel()
-	p, err := simulated.ParseProfile([]byte("devices: [{name: free, like: sim_ib0}, {name: tight, like: sim_ib0, registration: {memlock_bytes: 65536}}]"))
+	p, err := simulated.ParseProfile("profile", []byte("devices: [{name: free, like: sim_ib0}, {name: tight, like: sim_ib0, registration: {memlock_bytes: 65536}}]"))
 	if err != nil {
 		t.Fatal(err)
 	}

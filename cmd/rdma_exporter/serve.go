@@ -264,6 +264,7 @@ func staleAfter(c *supervisor.Config) map[state.Kind]time.Duration {
 func never(c *supervisor.Config) (off []state.Kind) {
 	for kind, interval := range map[state.Kind]time.Duration{
 		state.KindContract: c.Contract.Interval, state.KindInventory: c.Inventory.Interval, state.KindHardware: c.Hardware.Interval,
+		state.KindBandwidth: c.Bandwidth.Interval,
 	} {
 		if interval == 0 {
 			off = append(off, kind)

@@ -154,7 +154,7 @@ func moves(r verbs.BandwidthRun, speed float64) (verbs.BandwidthResult, error) {
 // options returns those for a simulated device with two NUMA nodes.
 func options(t *testing.T, keys string, change func(*bandwidth.Options), out *bytes.Buffer) bandwidth.Options {
 	t.Helper()
-	p, err := simulated.ParseProfile([]byte("devices: [{name: sim0, like: sim_ib0, " + keys + "}]"))
+	p, err := simulated.ParseProfile("profile", []byte("devices: [{name: sim0, like: sim_ib0, "+keys+"}]"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,17 +62,30 @@ func (r *reader) end() {
 	}
 }
 
-// file returns the content of a file. It never waits for the writer of a FIFO or for a device.
-func (r *reader) file(path string) (string, error) {
+// open opens a file or directory. It never waits for the writer of a FIFO or for a device. Callers
+// that get no error must call done.
+func (r *reader) open(path string) (f *os.File, done func(), err error) {
 	if err := r.begin(path); err != nil {
-		return "", err
+		return nil, nil, err
 	}
-	defer r.end()
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
+	f, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
+	if err != nil {
+		r.end()
+		return nil, nil, err
+	}
+	return f, func() {
+		_ = f.Close() // nothing was written
+		r.end()
+	}, nil
+}
+
+// file returns the content of a file.
+func (r *reader) file(path string) (string, error) {
+	f, done, err := r.open(path)
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = f.Close() }() // nothing was written
+	defer done()
 	info, err := f.Stat()
 	if err != nil {
 		return "", err
@@ -109,15 +122,11 @@ func (r *reader) int(path string) (int, bool) {
 
 // list returns up to limit names in a directory, sorted.
 func (r *reader) list(path string, limit int) ([]string, error) {
-	if err := r.begin(path); err != nil {
-		return nil, err
-	}
-	defer r.end()
-	dir, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+	dir, done, err := r.open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = dir.Close() }() // nothing was written
+	defer done()
 	names, err := dir.Readdirnames(limit)
 	if err != nil && !errors.Is(err, io.EOF) { // as for an empty one
 		return nil, err

@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"rdma_exporter/internal/state"
 )
@@ -61,16 +59,11 @@ func PathToMemory(ctx context.Context, sysfs, function string) (p state.PCIPath)
 // CAP_SYS_ADMIN the configuration space ends before the first capability.
 func (r *reader) capability(function string, id uint16, extended bool) ([]byte, error) {
 	const pointer, first, firstExtended, most = 0x34, 0x40, 0x100, 64
-	path := filepath.Join(function, "config")
-	if err := r.begin(path); err != nil {
-		return nil, err
-	}
-	defer r.end()
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
+	f, done, err := r.open(filepath.Join(function, "config"))
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // nothing was written
+	defer done()
 	at, b := int64(firstExtended), make([]byte, 12)
 	if !extended {
 		if _, err := f.ReadAt(b[:1], pointer); err != nil {

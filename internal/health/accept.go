@@ -99,7 +99,7 @@ func (a *Accept) until() (time.Time, error) {
 
 // String returns what is accepted.
 func (a *Accept) String() string {
-	return word(string(a.Finding) + text.Around("/", cmp.Or(a.Contract, a.Subject), "") + text.Around(" on ", a.Device, ""))
+	return text.Name(string(a.Finding) + text.Around("/", cmp.Or(a.Contract, a.Subject), "") + text.Around(" on ", a.Device, ""))
 }
 
 type acceptance struct {
@@ -201,6 +201,8 @@ func (d *Device) evaluated(kind Kind) bool {
 	case FindingSlowPort, FindingCongested, FindingBusErrors, FindingSlowBus, FindingTogether, FindingIsolated,
 		FindingRefused, FindingSaturated, FindingUnaddressed, FindingGPUUnavailable, FindingGPUSlow:
 		return currentHardware(d.State.Hardware) != nil || off(state.KindHardware)
+	case FindingBandwidthLow, FindingNUMAAsymmetric:
+		return d.State.Bandwidth != nil && d.State.Bandwidth.Measured != nil || off(state.KindBandwidth)
 	default:
 		return d.last(state.KindProbe) != nil
 	}

@@ -165,12 +165,14 @@ func TestAcceptanceUnused(t *testing.T) {
 		health.Accept{Finding: health.FindingPortDown, Device: "a", Reason: "x"},
 		health.Accept{Finding: health.FindingContract, Contract: "notify_any", Reason: "x"},
 		health.Accept{Finding: health.FindingLeaked, Subject: "qp", Reason: "x"},
+		health.Accept{Finding: health.FindingBandwidthLow, Device: "a", Reason: "x"},
 	)
 	h.has("a", port("1"))
 	d := &h.snapshot.Devices[0]
 	d.Contracts, d.Resources = nil, nil
+	d.Bandwidth = &state.BandwidthState{Result: state.BandwidthInUse}
 	if got := unused(h.after(0)); got != nil {
-		t.Errorf("before the contracts were checked and the inventory taken: %q", got)
+		t.Errorf("before the contracts were checked, the inventory taken and the bandwidth measured: %q", got)
 	}
 	h.has("a", port("1"))
 	if got, want := unused(h.after(0)), []string{"contract_violated/notify_any", "leaked/qp"}; !reflect.DeepEqual(got, want) {
@@ -183,6 +185,11 @@ func TestAcceptanceUnused(t *testing.T) {
 	h.has("a", broken("notify_any"))
 	if got, want := unused(h.after(time.Minute)), []string{"port_down on a", "leaked/qp"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("gone for good: got %q, want %q", got, want)
+	}
+	h.has("a", broken("notify_any"))
+	h.snapshot.Devices[0].Bandwidth = &state.BandwidthState{Measured: new(state.Bandwidth)}
+	if got, want := unused(h.after(0)), []string{"port_down on a", "leaked/qp", "bandwidth_low on a"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("measured: got %q, want %q", got, want)
 	}
 }
 

@@ -68,7 +68,7 @@ func (a *assessor) assess() []Finding {
 	if dev.Resources == nil && !vanished && dev.Last == nil && dev.Stuck == nil && a.contract.Last == nil && a.differences == nil {
 		return nil
 	}
-	a.device, a.portRoots = word(dev.Name), make(map[int]string)
+	a.device, a.portRoots = text.Name(dev.Name), make(map[int]string)
 	a.info, a.last = cmp.Or(dev.Info, new(state.Device)), cmp.Or(dev.Last, new(state.Run))
 	a.resources = cmp.Or(dev.Resources, new(state.Resources))
 	a.inventory = cmp.Or(a.resources.Inventory, new(state.Inventory))
@@ -150,11 +150,11 @@ func (a *assessor) add(o observation) {
 	// One pass, so that inserted values are not searched again.
 	replaced := strings.NewReplacer(append([]string{
 		"docs/", a.config.DocsURL + "docs/", "{device}", text.Quoted(a.device),
-		"{subject}", o.subject, "{in}", text.Around(" in ", word(o.verb), ""), "{verb}", word(o.verb),
+		"{subject}", o.subject, "{in}", text.Around(" in ", text.Name(o.verb), ""), "{verb}", text.Name(o.verb),
 	}, o.replace...)...)
 	f := Finding{
 		Kind: o.kind, Severity: cmp.Or(o.severity, e.Severities[0]), Subject: cmp.Or(o.subject, "unknown"),
-		Reason: cmp.Or(o.reason, replaced.Replace(e.Reason)), Verb: word(o.verb), Errno: word(o.errno),
+		Reason: cmp.Or(o.reason, replaced.Replace(e.Reason)), Verb: text.Name(o.verb), Errno: text.Name(o.errno),
 		Message: o.message, Evidence: o.evidence, Meaning: cmp.Or(o.meaning, e.Meaning), Action: replaced.Replace(e.Action), Remedy: e.Remedy,
 	}
 	f.Harm = cmp.Or(o.harm, e.harmOf(f.Severity))

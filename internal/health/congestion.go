@@ -20,7 +20,7 @@ func (a *assessor) congested(of string, port int) {
 	c := a.congestion[port]
 	var pauses, notified string
 	if c.Paused >= pausedInfo {
-		pauses = fmt.Sprintf("priority %s of %s was paused for %s of the time", word(c.Priority), of, text.Percent(int64(c.Paused*1e6), 1e6))
+		pauses = fmt.Sprintf("priority %s of %s was paused for %s of the time", text.Name(c.Priority), of, text.Percent(int64(c.Paused*1e6), 1e6))
 	}
 	if c.Unusual() {
 		notified = fmt.Sprintf("%s got %.2g CNPs for a thousand packets sent, usually %.2g", of, c.CNPs*1e3, c.Usual*1e3)

@@ -32,7 +32,7 @@ func (a *assessor) unusable() {
 	a.add(observation{
 		kind: FindingUnusable, entry: entry, message: message, run: true,
 		reason: failing(run.FailedVerb, run.Errno), verb: run.FailedVerb, errno: run.Errno,
-		subject: cmp.Or(word(strings.TrimSpace(run.FailedVerb+" "+run.Errno)), "the device"),
+		subject: cmp.Or(text.Name(strings.TrimSpace(run.FailedVerb+" "+run.Errno)), "the device"),
 	})
 }
 
@@ -56,7 +56,7 @@ func (a *assessor) ports() {
 				a.portRoots[p.Number] = root
 				numbers = append(numbers, fmt.Sprint(p.Number))
 				states = append(states, fmt.Sprintf("port %d is %s%s", p.Number,
-					cmp.Or(word(p.State), "in an unknown state"), text.Around(" (", word(p.LinkLayer), ")")))
+					cmp.Or(text.Name(p.State), "in an unknown state"), text.Around(" (", text.Name(p.LinkLayer), ")")))
 			}
 			if numbers == nil {
 				continue
@@ -94,7 +94,7 @@ func (a *assessor) contracts() {
 		if !severity.Valid() {
 			severity = SeverityWarning
 		}
-		name := word(c.Name)
+		name := text.Name(c.Name)
 		// The gist of what was observed comes first.
 		gist, _, _ := strings.Cut(prose(c.Observed), "; ")
 		said := func(title, s string) string { return text.Around(title+": ", strings.TrimSuffix(prose(s), "."), ".") }

@@ -65,7 +65,7 @@ func (a *assessor) unreadable(h *state.HardwareState) {
 	o.message = fmt.Sprintf("The adapter could not be read completely: %s.", strings.TrimSuffix(reason(h.Failure), "."))
 	if h.Reading != "" {
 		o.entry = "hang"
-		o.message = fmt.Sprintf("Reading the hardware timed out: %s did not return.", word(h.Reading))
+		o.message = fmt.Sprintf("Reading the hardware timed out: %s did not return.", text.Name(h.Reading))
 		o.evidence = prose(h.Failure)
 	}
 	if h.Failures > 1 {
@@ -107,7 +107,7 @@ func (a *assessor) refused(h *state.Hardware, of string, all []state.RefusedCoun
 		if r.Errno == "EINVAL" || r.Errno == "EIO" {
 			pause = " They are read again only after a while."
 		}
-		groups = append(groups, word(string(r.Group))+text.Around(" (", cmp.Or(word(r.Errno), prose(r.Detail)), ")"))
+		groups = append(groups, text.Name(string(r.Group))+text.Around(" (", cmp.Or(text.Name(r.Errno), prose(r.Detail)), ")"))
 	}
 	if len(groups) == 0 {
 		return
@@ -123,7 +123,7 @@ func (a *assessor) saturated(of, table string, all []state.Counter) {
 	var names []string
 	for _, c := range all {
 		if counters.Saturated(table, c) {
-			names = append(names, word(c.Name))
+			names = append(names, text.Name(c.Name))
 		}
 	}
 	if len(names) == 0 {
@@ -157,23 +157,23 @@ func (a *assessor) unaddressed(of string, p *state.HardwarePort) {
 	}
 	a.add(observation{
 		kind: FindingUnaddressed, subject: of, root: a.differs("roce_v2_ipv4"),
-		message: fmt.Sprintf("None of the %s of %s (network device %s) is RoCE v2 with IPv4.", text.Plural(len(p.GIDs), "GID"), of, word(p.Netdev)),
+		message: fmt.Sprintf("None of the %s of %s (network device %s) is RoCE v2 with IPv4.", text.Plural(len(p.GIDs), "GID"), of, text.Name(p.Netdev)),
 	})
 }
 
 func (a *assessor) bus(i *state.Adapter, now time.Time) {
 	if l := i.Link; l != nil && (l.Width > 0 && l.Width < l.MaxWidth || l.Speed > 0 && l.Speed < l.MaxSpeed) {
 		a.add(observation{
-			kind: FindingSlowBus, entry: "adapter", subject: cmp.Or(word(l.Address), word(i.PCI), "the adapter"),
+			kind: FindingSlowBus, entry: "adapter", subject: cmp.Or(text.Name(l.Address), text.Name(i.PCI), "the adapter"),
 			message: fmt.Sprintf("The adapter's PCI link has %s; it supports %s.", lanes(l.Width, l.Speed), lanes(l.MaxWidth, l.MaxSpeed)),
 		})
 	}
 	if l := i.Bottleneck; l != nil {
-		message := fmt.Sprintf("A PCI link on the way to the adapter, at %s, has %s", cmp.Or(word(l.Address), "an unknown address"), lanes(l.Width, l.Speed))
+		message := fmt.Sprintf("A PCI link on the way to the adapter, at %s, has %s", cmp.Or(text.Name(l.Address), "an unknown address"), lanes(l.Width, l.Speed))
 		if own := i.Link; own != nil {
 			message += ", less than the adapter's own with " + lanes(own.Width, own.Speed)
 		}
-		a.add(observation{kind: FindingSlowBus, entry: "bottleneck", subject: cmp.Or(word(l.Address), "bottleneck"), message: message + "."})
+		a.add(observation{kind: FindingSlowBus, entry: "bottleneck", subject: cmp.Or(text.Name(l.Address), "bottleneck"), message: message + "."})
 	}
 	e, seen := i.AER, a.busErrors
 	if e == nil || seen.Grew.IsZero() || now.Sub(seen.Grew) >= busErrorRetention {
@@ -182,7 +182,7 @@ func (a *assessor) bus(i *state.Adapter, now time.Time) {
 	// The counters restart if the driver is reloaded.
 	grown := func(from, to uint64) int64 { return int64(min(max(to, from)-from, 1<<62)) }
 	a.add(observation{
-		kind: FindingBusErrors, subject: cmp.Or(word(i.PCI), "the adapter"),
+		kind: FindingBusErrors, subject: cmp.Or(text.Name(i.PCI), "the adapter"),
 		message: fmt.Sprintf("The PCI bus has reported %s and %s of the adapter since the exporter first looked, last at %s. It has corrected %s since the kernel started.",
 			text.Plural(grown(seen.First.Nonfatal, e.Nonfatal), "uncorrected error"), text.Plural(grown(seen.First.Fatal, e.Fatal), "fatal one"),
 			text.Moment(seen.Grew), text.Number(e.Correctable)),
@@ -204,9 +204,9 @@ func netnsBlind(s *state.Snapshot, c *Config) []Finding {
 		}
 		for i := range h.Ports {
 			p := &h.Ports[i]
-			name := fmt.Sprintf("%s port %d", word(d.Name), p.Number)
+			name := fmt.Sprintf("%s port %d", text.Name(d.Name), p.Number)
 			if p.LinkLayer == "Ethernet" && p.Netdev != "" && p.Ifindex == 0 {
-				netdevs = append(netdevs, name+" ("+word(p.Netdev)+")")
+				netdevs = append(netdevs, name+" ("+text.Name(p.Netdev)+")")
 			}
 			// Only the device's own network namespace has counters/, as hidesCounters says.
 			seen = seen || p.LinkLayer == "Ethernet" && p.Ifindex > 0 ||

@@ -376,7 +376,7 @@ func (h *History) recordContexts(d *state.DeviceState) {
 func (c *ContextHistory) Owner() string {
 	switch {
 	case c.Run != "":
-		return "a child of the exporter (" + word(c.Run) + ")"
+		return "a child of the exporter (" + text.Name(c.Run) + ")"
 	case c.PID > 0:
 		return ownerName(c.PID, c.Comm)
 	default:

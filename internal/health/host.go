@@ -203,7 +203,7 @@ func (d *Device) unhealthy() (health Health, headline string) {
 	case run != nil && run.Outcome != state.OutcomeOK:
 		ended := cmp.Or(map[state.Outcome]string{
 			state.OutcomeFailed: "failed", state.OutcomeCrashed: "crashed", state.OutcomeTimeout: "timed out",
-		}[run.Outcome], fmt.Sprintf("ended with %q", word(string(run.Outcome))))
+		}[run.Outcome], fmt.Sprintf("ended with %q", text.Name(string(run.Outcome))))
 		return Warning, strings.TrimSpace("The last probe run " + ended + ". " + run.Error)
 	default:
 		return "", ""
@@ -315,7 +315,7 @@ func issuesOf(devices []*Device) []Issue {
 // generic replaces the name of the device in an action, quoted for a shell or not, by a character that no text
 // contains. So equal actions on different devices compare equal.
 func generic(action, device string) string {
-	if device = word(device); device == "" {
+	if device = text.Name(device); device == "" {
 		return action
 	}
 	return strings.NewReplacer(text.Quoted(device), "\x00", device, "\x00").Replace(action)

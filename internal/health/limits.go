@@ -68,11 +68,11 @@ func (a *assessor) cgroups() {
 		if severity == "" {
 			continue
 		}
-		subject := "cgroup " + word(g.Cgroup)
+		subject := "cgroup " + text.Name(g.Cgroup)
 		if g.ContainerID != "" {
 			subject = "container " + text.ShortID(g.ContainerID)
 		}
-		who, resource := subject+place("", g.PodUID, g.SlurmJobID), word(g.Resource)
+		who, resource := subject+place("", g.PodUID, g.SlurmJobID), text.Name(g.Resource)
 		message := fmt.Sprintf("In use by %s: %s %s; none is allowed (rdma.max).", who, text.Number(g.Current), resource)
 		if g.Limit > 0 {
 			message = fmt.Sprintf("In use by %s: %s of %s %s allowed (rdma.max), %s.",
@@ -174,13 +174,13 @@ func exceeded(d *state.DeviceState, e *Exhausted) bool {
 
 func (a *assessor) exhaustion() {
 	for _, e := range a.exhausted {
-		kind, held, root := word(e.Type), a.inventory.Count(e.Type), ""
+		kind, held, root := text.Name(e.Type), a.inventory.Count(e.Type), ""
 		severity, _ := a.config.NearLimit.severity(held, e.Objects)
 		switch {
 		case slices.ContainsFunc(refusedRuns(a.state), func(run *state.Run) bool {
 			return run.Started.Equal(e.At) && slices.ContainsFunc(run.Refused, func(r state.Refused) bool { return r.Type == e.Type })
 		}):
-			severity, root = SeverityCritical, word(e.Verb)+" "+word(e.Errno)
+			severity, root = SeverityCritical, text.Name(e.Verb)+" "+text.Name(e.Errno)
 		case slices.ContainsFunc(a.found, func(f found) bool { return f.Kind == FindingNearLimit && f.Subject == e.Type }):
 			continue
 		case severity != "":
@@ -191,7 +191,7 @@ func (a *assessor) exhaustion() {
 			severity = SeverityInfo
 		}
 		message := fmt.Sprintf("At %s the device refused %s with %s, while the kernel counted %s",
-			text.Moment(e.At), word(e.Verb), word(e.Errno), text.Objects(e.Objects, e.Type))
+			text.Moment(e.At), text.Name(e.Verb), text.Name(e.Errno), text.Objects(e.Objects, e.Type))
 		if limit, limited := a.info.LimitOf(e.Type); limited {
 			message += fmt.Sprintf("; it claims %s (max_%s)", text.Number(limit), kind)
 		}

@@ -68,8 +68,8 @@ func (a *assessor) leaked() {
 		text.Objects(objects, ""), list(counts), text.Moment(since), text.Age(age))
 	var by []string
 	for _, b := range a.resources.LeakedBy {
-		by = append(by, fmt.Sprintf("the %s run of %s (%s%s)", word(string(b.Kind)), text.Moment(b.Started),
-			word(string(b.Outcome)), text.Around(" in ", word(b.Verb), "")))
+		by = append(by, fmt.Sprintf("the %s run of %s (%s%s)", text.Name(string(b.Kind)), text.Moment(b.Started),
+			text.Name(string(b.Outcome)), text.Around(" in ", text.Name(b.Verb), "")))
 	}
 	a.add(observation{
 		kind: FindingLeaked, severity: severity, subject: "the exporter's own objects",
@@ -109,7 +109,7 @@ func (a *assessor) undestroyed() {
 		case r.contracts > 0:
 			where = fmt.Sprintf("the probes (%d) and the contracts (%d)", r.probes, r.contracts)
 		}
-		kind, errno := word(u.Type), cmp.Or(word(u.Errno), "no errno")
+		kind, errno := text.Name(u.Type), cmp.Or(text.Name(u.Errno), "no errno")
 		a.add(observation{
 			kind: FindingUndestroyed, subject: kind + " " + errno, size: float64(n), root: busy[u.Errno], errno: u.Errno,
 			message: fmt.Sprintf("In the last run of %s the device refused to destroy %s: %s, tried up to %d times.",

@@ -40,9 +40,9 @@ func (a *assessor) aborted() {
 			continue
 		}
 		a.add(observation{
-			kind: FindingRunAborted, entry: string(ended), harm: HarmFailure, subject: "the contract run, at " + word(v.Name),
+			kind: FindingRunAborted, entry: string(ended), harm: HarmFailure, subject: "the contract run, at " + text.Name(v.Name),
 			run: true, root: rootContracts,
-			message: fmt.Sprintf("The contract %s could not be checked at %s: %s.", word(v.Name), text.Moment(v.CheckedAt), reason(v.Observed)),
+			message: fmt.Sprintf("The contract %s could not be checked at %s: %s.", text.Name(v.Name), text.Moment(v.CheckedAt), reason(v.Observed)),
 		})
 	}
 }
@@ -55,12 +55,12 @@ func (a *assessor) ended(run *state.Run, whose string, harm Harm, root string) {
 	if !ok {
 		return
 	}
-	in := text.Around(", in ", word(run.Verb), "")
+	in := text.Around(", in ", text.Name(run.Verb), "")
 	message := fmt.Sprintf("The last run of %s, started at %s, %s", whose, text.Moment(run.Started), how)
 	if !strings.Contains(run.Error, run.Verb) {
 		message += in
 	}
-	message += text.Around(", while it checked ", word(run.InProgress), "") + text.Around(": ", prose(run.Error), "") + "."
+	message += text.Around(", while it checked ", text.Name(run.InProgress), "") + text.Around(": ", prose(run.Error), "") + "."
 	a.add(observation{
 		kind: FindingRunAborted, entry: string(run.Outcome), harm: harm, subject: whose + in, message: message, run: true, root: root, verb: run.Verb,
 	})
@@ -91,7 +91,7 @@ func (a *assessor) probes() {
 		return
 	}
 	a.add(observation{
-		kind: FindingProbeFailed, entry: "other", harm: HarmFailure, subject: word(other.Verb), run: true,
+		kind: FindingProbeFailed, entry: "other", harm: HarmFailure, subject: text.Name(other.Verb), run: true,
 		reason: failing(other.Verb, other.Errno), verb: other.Verb, errno: other.Errno,
 		message: fmt.Sprintf("Not all of the device could be probed: %s.", cmp.Or(prose(run.Error), prose(failureText(&other)))),
 	})
@@ -114,7 +114,7 @@ func (a *assessor) probe(p *state.ProbeResult, failures []state.Failure) {
 	if len(failures) == 0 {
 		return
 	}
-	name, first := cmp.Or(word(p.Name), "unknown"), &failures[0]
+	name, first := cmp.Or(text.Name(p.Name), "unknown"), &failures[0]
 	gist, evidence := failureTexts(failures)
 	o := observation{
 		kind: FindingProbeFailed, entry: "other", harm: HarmFailure, subject: name, size: float64(len(failures)), run: true,
@@ -143,7 +143,7 @@ func failing(verb, errno string) string {
 	if verb == "" || errno == "" {
 		return ""
 	}
-	return word(verb) + " fails with " + word(errno)
+	return text.Name(verb) + " fails with " + text.Name(errno)
 }
 
 func rootOf(f *state.Failure) string {
@@ -168,7 +168,7 @@ func failureTexts(failures []state.Failure) (gist, evidence string) {
 		case root == "" || len(alike) == 1:
 			texts = append(texts, each[i])
 		case len(alike) > 1:
-			texts = append(texts, fmt.Sprintf("%s, %d times (%s)", word(root), len(alike), text.Join(alike, ", ", maxFew)))
+			texts = append(texts, fmt.Sprintf("%s, %d times (%s)", text.Name(root), len(alike), text.Join(alike, ", ", maxFew)))
 			delete(subjects, root)
 		}
 	}
@@ -200,7 +200,7 @@ func (a *assessor) emptyMessages(p *state.Probe) {
 	}
 	a.add(observation{
 		kind: FindingProbeFailed, entry: "empty_messages", severity: SeverityWarning,
-		subject: cmp.Or(word(p.Name), "unknown") + " message", message: message, run: true, root: root,
+		subject: cmp.Or(text.Name(p.Name), "unknown") + " message", message: message, run: true, root: root,
 	})
 }
 
@@ -213,7 +213,7 @@ func failureText(f *state.Failure) string {
 	parts := []string{prose(f.Subject.String())}
 	for _, w := range []string{f.Verb, f.Errno} {
 		if !strings.Contains(f.Message, w) {
-			parts = append(parts, word(w))
+			parts = append(parts, text.Name(w))
 		}
 	}
 	return cmp.Or(text.JoinWords(": ", append(parts, prose(f.Message))...), "no reason given")
@@ -241,7 +241,7 @@ func (a *assessor) registrations(p *state.Probe) {
 		var first *state.Registration
 		for i := range p.Registrations {
 			if r := &p.Registrations[i]; r.Result == state.MemoryRefused && refuser(r) == by {
-				kinds = append(kinds, word(string(r.Memory)))
+				kinds = append(kinds, text.Name(string(r.Memory)))
 				first = cmp.Or(first, r)
 			}
 		}
@@ -326,7 +326,7 @@ func (a *assessor) notification() {
 			}
 			all = state.Sum(all, int64(n))
 			a.wrongNow = a.wrongNow || now
-			line := fmt.Sprintf("%s %s on port %d, vector %d: %d", word(string(m.Path)), word(string(m.Mode)), m.Port, m.Vector, n)
+			line := fmt.Sprintf("%s %s on port %d, vector %d: %d", text.Name(string(m.Path)), text.Name(string(m.Mode)), m.Port, m.Vector, n)
 			if w.entry == "unsuccessful" {
 				line += " (" + prose(text.Join(slices.Compact(slices.Sorted(slices.Values(m.Unsuccessful))), ", ", maxFew)) + ")"
 			}
@@ -358,7 +358,7 @@ func (a *assessor) slowVectors() {
 		line := fmt.Sprintf("vector %d takes %s in the median and %s at the 99th percentile", v.Vector, text.Duration(v.P50), text.Duration(v.P99))
 		if len(texts) < maxFew {
 			usual := state.UsualLatency(vectors, v.Path, v.Port)
-			line += fmt.Sprintf(", against the usual %s (%s on port %d, measured at %s)", text.Duration(usual), word(string(v.Path)), v.Port, text.Moment(a.state.Full.Started))
+			line += fmt.Sprintf(", against the usual %s (%s on port %d, measured at %s)", text.Duration(usual), text.Name(string(v.Path)), v.Port, text.Moment(a.state.Full.Started))
 		}
 		texts = append(texts, line)
 	}

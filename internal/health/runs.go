@@ -17,7 +17,7 @@ func (a *assessor) stuck() {
 		}
 		a.add(observation{
 			kind: FindingStuck, subject: fmt.Sprintf("pid %d", s.PID),
-			message: fmt.Sprintf("A process of the exporter (%s), pid %d, was killed and has not ended since %s%s.", whose, s.PID, text.Moment(s.Since), text.Around(", in ", word(s.Verb), "")),
+			message: fmt.Sprintf("A process of the exporter (%s), pid %d, was killed and has not ended since %s%s.", whose, s.PID, text.Moment(s.Since), text.Around(", in ", text.Name(s.Verb), "")),
 			replace: []string{"{pid}", fmt.Sprint(s.PID)}, run: true, root: root, verb: s.Verb,
 		})
 	}
@@ -36,11 +36,11 @@ func (a *assessor) incompleteFor(reason state.IncompleteReason) {
 		if n.Reason != reason || len(types) == len(state.ResourceTypes()) {
 			continue
 		}
-		objects, name := a.inventory.Count(n.Type), word(n.Type)
+		objects, name := a.inventory.Count(n.Type), text.Name(n.Type)
 		size += float64(objects)
 		types = append(types, name)
 		if n.Detail != "" {
-			details = append(details, name+": "+word(n.Detail))
+			details = append(details, name+": "+text.Name(n.Detail))
 		}
 		if objects > 0 {
 			name = text.Objects(objects, n.Type)
@@ -84,7 +84,7 @@ func (a *assessor) incomplete() {
 		return
 	}
 	message := fmt.Sprintf("The inventory started at %s ended with outcome %s%s", text.Moment(last.Started),
-		cmp.Or(word(string(last.Outcome)), "unknown"), text.Around(": ", word(last.Error), ""))
+		cmp.Or(text.Name(string(last.Outcome)), "unknown"), text.Around(": ", text.Name(last.Error), ""))
 	switch {
 	case a.onlyCounted():
 		message += ". It only counted the objects."

@@ -17,10 +17,7 @@ const (
 	maxGist  = 160 // Characters of what was observed, within a message.
 )
 
-// word returns a printable name from outside. Cgroup paths become part of commands and are never truncated.
-func word(s string) string { return text.Truncate(text.Clean(s), text.MaxName) }
-
-// prose is word for longer texts.
+// prose is text.Name for longer texts.
 func prose(s string) string {
 	return text.Truncate(text.Clean(strings.Join(strings.Fields(s), " ")), maxProse)
 }
@@ -34,7 +31,7 @@ func (a *assessor) show(kind string, pid int, filters ...string) string {
 	if kind == "qp" || kind == "cm_id" {
 		by = "link"
 	}
-	command := []string{"rdma resource show", text.Quoted(word(kind)), by, text.Quoted(a.device)}
+	command := []string{"rdma resource show", text.Quoted(text.Name(kind)), by, text.Quoted(a.device)}
 	if pid > 0 {
 		command = append(command, "pid", strconv.Itoa(pid))
 	}
@@ -42,12 +39,12 @@ func (a *assessor) show(kind string, pid int, filters ...string) string {
 }
 
 func ownerName(pid int, comm string) string {
-	return fmt.Sprintf("pid %d%s", pid, text.Around(" (", word(comm), ")"))
+	return fmt.Sprintf("pid %d%s", pid, text.Around(" (", text.Name(comm), ")"))
 }
 
 // place returns the container, pod and job of a process or cgroup, to be appended to its name.
 func place(containerID, podUID, job string) string {
-	return text.Around(", container ", text.ShortID(containerID), "") + text.Around(", pod ", word(podUID), "") + text.Around(", Slurm job ", word(job), "")
+	return text.Around(", container ", text.ShortID(containerID), "") + text.Around(", pod ", text.Name(podUID), "") + text.Around(", Slurm job ", text.Name(job), "")
 }
 
 func warningIf(bad bool) Severity {
@@ -71,7 +68,7 @@ func find[T any](all []T, is func(*T) bool) *T {
 func list(counts []state.TypeCount) string {
 	var parts []string
 	for _, c := range slices.SortedStableFunc(slices.Values(counts), state.TypeCount.CompareLargest) {
-		parts = append(parts, text.Number(c.Objects)+" "+word(c.Type))
+		parts = append(parts, text.Number(c.Objects)+" "+text.Name(c.Type))
 	}
 	if len(parts) > maxPerKind {
 		parts = append(parts[:maxPerKind], "…")

@@ -27,10 +27,6 @@ type census struct {
 	named map[int]*state.Owner
 }
 
-func newCensus(o Options, until time.Time) *census {
-	return &census{o: o, until: until, processes: make(map[uint32]int), ours: make(map[int]bool), named: make(map[int]*state.Owner)}
-}
-
 // process returns the process of a thread. It is 0 if the thread has ended, or if the budget is
 // spent.
 func (c *census) process(thread uint32) int {

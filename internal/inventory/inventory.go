@@ -88,7 +88,7 @@ func run(all context.Context, o Options) error {
 		return fmt.Errorf("ask which processes can be seen: %w", err)
 	}
 	// The counts are known even if the driver hangs below.
-	people := newCensus(o, asking)
+	people := &census{o: o, until: asking, processes: make(map[uint32]int), ours: make(map[int]bool), named: make(map[int]*state.Owner)}
 	counted := newCount(o, people, index, summary)
 	for _, t := range order() {
 		counted.incomplete(newTally(t), state.IncompleteTimeout, "the inventory did not complete")

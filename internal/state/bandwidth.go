@@ -33,7 +33,7 @@ type BandwidthCell struct {
 	QPs               int     `json:"qps" wire:"key"`
 	BytesPerSecond    float64 `json:"bytes_per_second"`
 	MessagesPerSecond float64 `json:"messages_per_second"`
-	// Best is the most that the adapter moved in any scheduled measurement.
+	// Best is the highest rate of this adapter in all scheduled measurements.
 	Best float64 `json:"best_bytes_per_second,omitempty"`
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math"
 	"time"
 
 	"rdma_exporter/internal/state"
@@ -42,8 +41,8 @@ func (w *worker) bandwidthDue() time.Time {
 	last := copied(w.state.Bandwidth)
 	s.mu.Unlock()
 	if last.Failures > 0 && !w.bandwidth.began.IsZero() {
-		d := min(float64(bandwidthPause)*math.Exp2(float64(last.Failures-1)), float64(max(interval/4, bandwidthPause)))
-		return now.Add(time.Duration(d * (1 + s.cfg.Jitter*s.random())))
+		pause := backoff(bandwidthPause, interval/4, last.Failures-1)
+		return now.Add(pause + time.Duration(s.cfg.Jitter*s.random()*float64(pause)))
 	}
 	after := last.Tried.Add(bandwidthPause)
 	if after.Before(now) || after.After(now.Add(bandwidthPause)) { // The clock was wrong then.

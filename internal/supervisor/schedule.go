@@ -37,14 +37,18 @@ func (j *job) record(run *state.Run) {
 	}
 }
 
+// backoff doubles an interval n times, up to a maximum that is no less than the interval.
+func backoff(interval, most time.Duration, n int) time.Duration {
+	return time.Duration(min(float64(interval)*math.Exp2(float64(n)), float64(max(most, interval))))
+}
+
 // delay returns the pause from now to the next run. After a run that was ok, the interval
 // counts from its start. After any other it is longer and counts from its end, so that a
 // device that uses up its timeout leaves room for the others.
 func (s *Supervisor) delay(interval time.Duration, began time.Time, failures int) time.Duration {
 	jitter := time.Duration(s.cfg.Jitter * float64(interval) * (2*s.random() - 1))
 	if failures > 0 {
-		doubled := float64(interval) * math.Exp2(float64(failures))
-		return time.Duration(min(doubled, float64(max(s.cfg.Backoff, interval)))) + jitter
+		return backoff(interval, s.cfg.Backoff, failures) + jitter
 	}
 	// A run that takes longer than the interval must not follow on itself.
 	return max(interval+jitter-time.Since(began), interval/minPause)

@@ -116,7 +116,7 @@ func Objects(n int64, kind string) string {
 		"mr": "memory region", "ctx": "opened device", "srq": "shared receive queue", "comp_channel": "completion channel", "ah": "address handle",
 	}[kind]
 	if !known {
-		return Objects(n, "") + " of type " + Truncate(Clean(kind), MaxName)
+		return Objects(n, "") + " of type " + Name(kind)
 	}
 	return Plural(n, name)
 }

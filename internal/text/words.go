@@ -9,8 +9,7 @@ import (
 )
 
 const (
-	// MaxName limits the characters of a name from outside where it may be truncated.
-	MaxName  = 200
+	maxName  = 200  // characters of a name from outside, where it may be truncated
 	maxText  = 4096 // Bytes, as many as the longest path.
 	ellipsis = "…"
 )
@@ -58,6 +57,9 @@ func head(s string) string {
 	}
 	return s[:end]
 }
+
+// Name returns a printable name from outside, limited to 200 characters.
+func Name(s string) string { return Truncate(Clean(s), maxName) }
 
 // Truncate returns at most n characters of a text, and an ellipsis if there are more. It ends after a word if one ends
 // in the second half.

@@ -61,8 +61,8 @@ type SkipCounters struct {
 	Group  state.CounterGroup `json:"group"`
 }
 
-// Input is the standard input of a child. A child reads no files but those with credentials for
-// peers, so editing one cannot break a run.
+// Input is the standard input of a child. A child reads no files of the configuration but
+// those with credentials for peers: editing any other cannot break a run.
 type Input[S any] struct {
 	Request Request `json:"request"`
 	// Settings are the same for each child of a device.

@@ -20,14 +20,12 @@ func LoadProfile(path string) (*Profile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read profile of simulated devices: %w", err)
 	}
-	return parse(path, data)
+	return ParseProfile(path, data)
 }
 
 // ParseProfile parses and validates a profile. Unknown keys are errors. An error has one
-// line that names all problems.
-func ParseProfile(data []byte) (*Profile, error) { return parse("profile", data) }
-
-func parse(file string, data []byte) (*Profile, error) {
+// line that names the file and all problems.
+func ParseProfile(file string, data []byte) (*Profile, error) {
 	p, err := decode(data)
 	if err == nil {
 		err = p.Validate()

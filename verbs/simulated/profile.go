@@ -160,7 +160,7 @@ type CompletionFault struct {
 // sim_siw0, like a software iWARP device; sim_ib0, like an InfiniBand adapter with one
 // active and one inactive port.
 func Default() *Profile {
-	p, err := parse("default.yaml", defaultYAML)
+	p, err := ParseProfile("default.yaml", defaultYAML)
 	if err != nil {
 		panic(err) // part of the program, not input
 	}

@@ -16,7 +16,7 @@ import (
 
 func parse(t *testing.T, text string) *simulated.Profile {
 	t.Helper()
-	p, err := simulated.ParseProfile([]byte(text))
+	p, err := simulated.ParseProfile("profile", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestParseErrors(t *testing.T) {
 		device("resources: {incomplete: {qp: }}"):              `incomplete.qp: unknown value ""`,
 		device("resources: {leak: {objects: {qp: 1025}}}"):     "leak.objects.qp: 1025 is out of range",
 	} {
-		p, err := simulated.ParseProfile([]byte(text))
+		p, err := simulated.ParseProfile("profile", []byte(text))
 		if p != nil || err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: error\n%v\nwant\n%s", text, err, want)
 		}
@@ -201,7 +201,7 @@ func TestDocs(t *testing.T) {
 	blocks := strings.Split(string(text), "```yaml\n")[1:]
 	for i, block := range blocks {
 		block, _, _ = strings.Cut(block, "```")
-		if _, err := simulated.ParseProfile([]byte(block)); err != nil {
+		if _, err := simulated.ParseProfile("profile", []byte(block)); err != nil {
 			t.Errorf("block %d: %v", i, err)
 		}
 	}
@@ -238,7 +238,7 @@ func FuzzParseProfile(f *testing.F) {
 	f.Add([]byte(everything))
 	f.Add([]byte("devices: &a [{name: a, like: sim_ib0, <<: {vendor_id: 1}}]\n---\n*a"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		p, err := simulated.ParseProfile(data)
+		p, err := simulated.ParseProfile("profile", data)
 		if err != nil {
 			return
 		}

@@ -103,12 +103,9 @@ type Table struct {
 // TableOf returns the name of the table for a driver, such as mlx5 for mlx5 and for mlx5_core.
 // It is empty if there is none. The rows for every device apply to that, too.
 func TableOf(driver string) string {
-	if driver == "" {
-		return ""
-	}
-	for _, d := range drivers() {
-		if d.name == driver || slices.Contains(d.table().Buses, driver) {
-			return d.name
+	for name, table := range drivers() {
+		if name == driver || slices.Contains(table().Buses, driver) {
+			return name
 		}
 	}
 	return ""
@@ -319,10 +316,8 @@ func rowsOf(t Table) []Row {
 
 // tableNamed returns an empty table if the driver has none.
 func tableNamed(name string) Table {
-	for _, d := range drivers() {
-		if d.name == name {
-			return d.table()
-		}
+	if table := drivers()[name]; table != nil {
+		return table()
 	}
 	return Table{}
 }

@@ -1,6 +1,7 @@
 package counters
 
 import (
+	"maps"
 	"slices"
 
 	"rdma_exporter/internal/state"
@@ -18,36 +19,31 @@ const (
 
 // Tables returns all rows: first those for every device, then those of each driver.
 func Tables() []Table {
-	tables := []Table{common()}
-	for _, d := range drivers() {
-		tables = append(tables, d.table())
+	tables, all := []Table{common()}, drivers()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		tables = append(tables, all[name]())
 	}
 	return tables
 }
 
-// A driver has rows of its own. Tables are made when they are needed.
-type driver struct {
-	name  string
-	table func() Table
-}
-
-// drivers returns them in the order of their names.
-func drivers() []driver {
-	return []driver{
-		{"bnxt_re", bnxt},
-		{"cxgb4", cxgb4},
-		{"efa", efa},
-		{"erdma", erdma},
-		{"hfi1", hfi1},
-		{"hns", hns},
-		{"ionic", ionic},
-		{"irdma", irdma},
-		{"mana", mana},
-		{"mlx4", mlx4},
-		{"mlx5", mlx5},
-		{"ocrdma", ocrdma},
-		{"qib", qib},
-		{"rxe", rxe},
+// drivers returns by their names the tables of drivers with rows of their own. They are made when they
+// are needed.
+func drivers() map[string]func() Table {
+	return map[string]func() Table{
+		"bnxt_re": bnxt,
+		"cxgb4":   cxgb4,
+		"efa":     efa,
+		"erdma":   erdma,
+		"hfi1":    hfi1,
+		"hns":     hns,
+		"ionic":   ionic,
+		"irdma":   irdma,
+		"mana":    mana,
+		"mlx4":    mlx4,
+		"mlx5":    mlx5,
+		"ocrdma":  ocrdma,
+		"qib":     qib,
+		"rxe":     rxe,
 	}
 }
 

@@ -23,7 +23,7 @@ func read(t *testing.T, p *simulated.Profile, device string, at time.Time) state
 // faulty returns a profile of a device like an InfiniBand adapter with some faults.
 func faulty(t *testing.T, faults ...string) *simulated.Profile {
 	t.Helper()
-	p, err := simulated.ParseProfile([]byte("devices: [{name: sim0, like: sim_ib0, hardware_faults: [" + strings.Join(faults, ", ") + "]}]"))
+	p, err := simulated.ParseProfile("profile", []byte("devices: [{name: sim0, like: sim_ib0, hardware_faults: ["+strings.Join(faults, ", ")+"]}]"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -118,7 +118,7 @@ func (c *comparison) device(d *state.DeviceState) {
 		c.vanished += map[bool]int{false: 1}[d.Vanished.IsZero()]
 		return
 	}
-	c.names = append(c.names, word(d.Name))
+	c.names = append(c.names, text.Name(d.Name))
 	if d.Last == nil && !c.once {
 		c.pending = true
 		return
@@ -141,7 +141,7 @@ func (c *comparison) device(d *state.DeviceState) {
 	for _, o := range cmp.Or(cmp.Or(d.Resources, new(state.Resources)).Inventory, new(state.Inventory)).Owners {
 		// A process that has more than it may is exempt, by the capability IPC_LOCK.
 		if m := o.Memlock; m != nil && c.isLess(m.Limit) && max(m.Pinned, m.Locked) <= m.Limit {
-			got = append(got, fmt.Sprintf("pid %d (%s) may lock %s", o.PID, word(o.Comm), text.Bytes(m.Limit)))
+			got = append(got, fmt.Sprintf("pid %d (%s) may lock %s", o.PID, text.Name(o.Comm), text.Bytes(m.Limit)))
 		}
 	}
 	c.differ(Difference{Device: d.Name, Key: "memlock"}, got)
@@ -166,7 +166,7 @@ func (c *comparison) version(d *state.DeviceState, key string, forms ...string) 
 	is := cmp.Or(forms...)
 	matches := func(s string) bool { ok, err := path.Match(c.values[key], s); return ok && err == nil }
 	if c.values[key] != "" && (is == "" || !slices.ContainsFunc(forms, matches)) {
-		c.differ(Difference{Device: d.Name, Key: key, Unread: is == ""}, []string{"it is " + cmp.Or(word(is), "not known")})
+		c.differ(Difference{Device: d.Name, Key: key, Unread: is == ""}, []string{"it is " + cmp.Or(text.Name(is), "not known")})
 	}
 }
 
@@ -219,8 +219,8 @@ func (c *comparison) inactive(device string, down []port) {
 	for i := range down {
 		p := &down[i]
 		d.Ports = append(d.Ports, p.Number)
-		name := map[bool]string{true: word(p.device) + " "}[device == ""]
-		got = append(got, fmt.Sprintf("%sport %d is %s", name, p.Number, cmp.Or(word(p.State), "in an unknown state")))
+		name := map[bool]string{true: text.Name(p.device) + " "}[device == ""]
+		got = append(got, fmt.Sprintf("%sport %d is %s", name, p.Number, cmp.Or(text.Name(p.State), "in an unknown state")))
 	}
 	c.differ(d, got)
 }
@@ -230,7 +230,7 @@ func (c *comparison) differ(d Difference, got []string) {
 	if len(got) == 0 {
 		return
 	}
-	selected := word(c.Device)
+	selected := text.Name(c.Device)
 	if selected == ".*" {
 		selected = ""
 	}
@@ -238,9 +238,7 @@ func (c *comparison) differ(d Difference, got []string) {
 	if d.Device == "" {
 		d.Subject = text.JoinWords(" of ", d.Key, selected)
 	}
-	expected := text.JoinWords(" of ", fmt.Sprintf("`%s: %s` is expected", d.Key, word(c.values[d.Key])), selected)
+	expected := text.JoinWords(" of ", fmt.Sprintf("`%s: %s` is expected", d.Key, text.Name(c.values[d.Key])), selected)
 	d.Message = fmt.Sprintf("%s, but %s.", expected, text.Join(got, ", ", maxNames))
 	c.found = append(c.found, d)
 }
-
-func word(s string) string { return text.Truncate(text.Clean(s), text.MaxName) }

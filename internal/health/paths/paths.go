@@ -36,13 +36,13 @@ func Of(d *state.DeviceState, host []state.DeviceState) []Finding {
 		case f.Severity == "", (f.Severity == state.SeverityInfo || dead && p.Worked.IsZero()) != (i >= len(d.Paths)):
 			continue
 		case !p.Tried():
-			f.Case, f.Subject = "unasked", "peer "+word(p.Peer)
+			f.Case, f.Subject = "unasked", "peer "+text.Name(p.Peer)
 		case dead, p.Suspect == state.SuspectDevice && !f.Slow:
 			f.Case, f.Subject = "device", "device"
 		case p.Suspect == state.SuspectPeer && !f.Slow:
-			f.Subject = "peer " + word(p.Peer)
+			f.Subject = "peer " + text.Name(p.Peer)
 		default:
-			f.Case, f.Subject = "path", "path "+word(p.Peer)
+			f.Case, f.Subject = "path", "path "+text.Name(p.Peer)
 		}
 		n := slices.IndexFunc(all, func(o Finding) bool { return o.Slow == f.Slow && o.Subject == f.Subject })
 		if n < 0 {
@@ -84,8 +84,6 @@ func severity(p *state.PathState, works, dead bool) state.Severity {
 	return state.SeverityWarning
 }
 
-func word(s string) string { return text.Truncate(text.Clean(s), text.MaxName) }
-
 func (f *Finding) describe(members []*state.PathState, host []state.DeviceState) {
 	p := members[0]
 	f.Verb, f.Errno = p.Verb, p.Errno
@@ -109,7 +107,7 @@ func (f *Finding) describe(members []*state.PathState, host []state.DeviceState)
 	}
 	var list []string
 	for _, m := range members {
-		list = append(list, fmt.Sprintf("%s to %s of %s", word(string(m.Result)), word(m.PeerDevice), word(m.Peer)))
+		list = append(list, fmt.Sprintf("%s to %s of %s", text.Name(string(m.Result)), text.Name(m.PeerDevice), text.Name(m.Peer)))
 	}
 	evidence := "Evidence: " + text.Truncate(text.Clean(cmp.Or(p.Detail, "none")), maxDetail) + "."
 	f.Message = text.JoinWords(" ", head+": "+text.Join(list, ", ", maxListed)+".", evidence, past, "The suspect is the "+suspect+".")

@@ -28,7 +28,7 @@ func parse(t testing.TB, resources string) *profile.Profile {
 	for line := range strings.Lines(cmp.Or(resources, "holders: []")) {
 		text += "      " + line
 	}
-	p, err := profile.ParseProfile([]byte(text))
+	p, err := profile.ParseProfile("profile", []byte(text))
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, text)
 	}

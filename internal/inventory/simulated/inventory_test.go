@@ -256,7 +256,7 @@ func FuzzInventory(f *testing.F) {
 	f.Fuzz(func(t *testing.T, holders, leak, incomplete string, invisible bool) {
 		text := "devices:\n  - name: sim0\n    like: sim_rxe0\n    resources:\n      holders: " + holders +
 			"\n      leak: " + leak + "\n      incomplete: " + incomplete + "\n"
-		p, err := profile.ParseProfile([]byte(text))
+		p, err := profile.ParseProfile("profile", []byte(text))
 		if err != nil {
 			return
 		}

@@ -19,7 +19,7 @@ import (
 // are needed.
 func one(t *testing.T, name, keys string, completions bool) state.Contract {
 	t.Helper()
-	p := running.Must(simulated.ParseProfile([]byte("devices: [{name: sim0, " + keys + "}]")))(t)
+	p := running.Must(simulated.ParseProfile("profile", []byte("devices: [{name: sim0, "+keys+"}]")))(t)
 	var r state.Run
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

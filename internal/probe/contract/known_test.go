@@ -49,7 +49,7 @@ func TestKnown(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			p := running.Must(simulated.ParseProfile([]byte("devices: [{name: sim0, like: sim_ib0, " + tt.yaml + "}]")))(t)
+			p := running.Must(simulated.ParseProfile("profile", []byte("devices: [{name: sim0, like: sim_ib0, "+tt.yaml+"}]")))(t)
 			r := checked(t, p, allBut(tt.contract)...)
 			wantClean(t, r)
 			if len(r.Contracts) != 1 {

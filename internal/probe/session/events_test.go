@@ -31,7 +31,7 @@ func TestEvents(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := simulated.ParseProfile([]byte("devices:\n  - name: sim0\n    like: sim_ib0\n" + tt.yaml))
+			p, err := simulated.ParseProfile("profile", []byte("devices:\n  - name: sim0\n    like: sim_ib0\n"+tt.yaml))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -53,7 +53,7 @@ func TestExhausted(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			profile, err := simulated.ParseProfile([]byte("devices: [{name: dev, like: sim_rxe0, faults: [{verb: ibv_create_cq, " + c.fault + "}]}]"))
+			profile, err := simulated.ParseProfile("profile", []byte("devices: [{name: dev, like: sim_rxe0, faults: [{verb: ibv_create_cq, "+c.fault+"}]}]"))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -61,7 +61,7 @@ func Parse(text []byte) (*simulated.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := simulated.ParseProfile(text)
+	p, err := simulated.ParseProfile("profile", text)
 	if err != nil {
 		return nil, err
 	}
