@@ -53,16 +53,16 @@ func reason(list map[string][]string, e *expression) string {
 	return ""
 }
 
-// check makes sure that the exceptions are expressions that there are, each listed
-// once and with a reason.
+// check makes sure that the exceptions are expressions that there are, each with a
+// reason, and once in a list.
 func (x exceptions) check(t testing.TB, all []*expression) {
 	t.Helper()
 	known := make(map[string]kind)
 	for _, e := range all {
 		known[e.id()] = e.kind
 	}
-	seen := make(map[string]bool)
 	for _, list := range []map[string][]string{x.Empty, x.Stirred, x.Either, x.Healthy, x.Unscraped} {
+		seen := make(map[string]bool)
 		for reason, ids := range list {
 			for _, id := range ids {
 				if _, ok := known[id]; !ok {
