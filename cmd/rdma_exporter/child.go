@@ -171,19 +171,19 @@ func readInput(o *options, r io.Reader) (wire.Input[settings], error) {
 	return in, in.Settings.Probe.Validate()
 }
 
-// parse decodes and checks the profile of simulated devices.
+// parse decodes the profile of simulated devices. The parent has validated it.
 func (s *settings) parse() error {
-	if s.Provider != providerSimulated {
-		return nil
-	}
-	s.parsed = simulated.Default()
-	if s.Profile != nil {
+	switch {
+	case s.Provider != providerSimulated:
+	case s.Profile == nil:
+		s.parsed = simulated.Default()
+	default:
 		s.parsed = new(simulated.Profile)
 		if err := json.Unmarshal(s.Profile, s.parsed); err != nil {
 			return fmt.Errorf("read the profile of the simulated devices: %w", err)
 		}
 	}
-	return s.parsed.Validate()
+	return nil
 }
 
 // setName names the process. Started as /proc/self/exe, it would be called exe.

@@ -2,6 +2,7 @@ package simulated
 
 import (
 	"bytes"
+	"encoding/gob"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -85,22 +86,22 @@ func decode(data []byte) (*Profile, error) {
 	return &p, nil
 }
 
-// MarshalJSON implements json.Marshaler. JSON cannot hold text that is not UTF-8, YAML can.
+// MarshalJSON implements json.Marshaler. JSON cannot hold text that is not UTF-8, gob can.
 func (p Profile) MarshalJSON() ([]byte, error) {
-	text, err := yaml.Marshal(p)
-	if err != nil {
+	var b bytes.Buffer
+	if err := gob.NewEncoder(&b).Encode(p); err != nil {
 		return nil, err
 	}
-	return json.Marshal(text)
+	return json.Marshal(b.Bytes())
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (p *Profile) UnmarshalJSON(b []byte) error {
-	var text []byte
-	if err := json.Unmarshal(b, &text); err != nil {
+	var encoded []byte
+	if err := json.Unmarshal(b, &encoded); err != nil {
 		return err
 	}
-	return yaml.Unmarshal(text, p)
+	return gob.NewDecoder(bytes.NewReader(encoded)).Decode(p)
 }
 
 // replaced is a map that YAML replaces. Without it, keys are added to those that are there.

@@ -10,24 +10,18 @@ import (
 
 // Provider opens simulated devices. It implements verbs.Provider.
 type Provider struct {
-	err     error // what is wrong with the profile
 	names   []string
 	devices map[string]*hardware
 	tracer  verbs.Tracer
 }
 
-// New returns the provider of the devices of a profile, which must not change afterwards.
-// The tracer sees every verb. It may be nil. If the profile is invalid, every method of the
-// Provider fails.
+// New returns the provider of the devices of a profile, which must be valid and must not
+// change afterwards. The tracer sees every verb. It may be nil.
 func New(p *Profile, tracer verbs.Tracer) *Provider {
 	if tracer == nil {
 		tracer = verbs.NopTracer{}
 	}
-	s := &Provider{tracer: tracer, devices: make(map[string]*hardware)}
-	if s.err = p.Validate(); s.err != nil {
-		return s
-	}
-	s.names = p.Names()
+	s := &Provider{names: p.Names(), tracer: tracer, devices: make(map[string]*hardware)}
 	for _, d := range p.Devices {
 		s.devices[d.Name] = newHardware(d, tracer)
 	}
@@ -36,9 +30,6 @@ func New(p *Profile, tracer verbs.Tracer) *Provider {
 
 // Open implements verbs.Provider. Like libibverbs, it gets the list of devices first.
 func (p *Provider) Open(name string) (verbs.Device, error) {
-	if p.err != nil {
-		return nil, p.err
-	}
 	// The list belongs to no device, so the faults of all devices act on it.
 	var acting []*countedFault
 	for _, name := range p.names {
