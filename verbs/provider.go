@@ -69,7 +69,7 @@ type Device interface {
 type PD interface {
 	// RegMR allocates size bytes outside the Go heap, all of them present, and registers
 	// them as a memory region (ibv_reg_mr). A node, if given, is the NUMA node of the memory
-	// (mbind with MPOL_BIND); EINVAL means that this process may not use it.
+	// (mbind). ErrNUMANode means that this process may not use it, or that it is full.
 	RegMR(size int, access Access, node ...int) (MR, error)
 	// CreateAH creates an address handle (ibv_create_ah).
 	CreateAH(AHAttr) (AH, error)

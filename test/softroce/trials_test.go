@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -154,6 +155,22 @@ func TestTrialSystemCalls(t *testing.T) {
 		// Without sigaltstack the program is killed before it can say anything.
 		if got.status != usual.status && len(got.findings) == 0 && got.complained == "" && name != "sigaltstack" {
 			t.Errorf("without %s: status %d, and not a word", name, got.status)
+		}
+	}
+}
+
+// TestTrialBandwidth denies memory of NUMA nodes, as containers do by default. Nothing is measured then, and
+// the reason is one line. Nor is anything measured if it is unknown where the memory is.
+func TestTrialBandwidth(t *testing.T) {
+	for which, want := range map[string]string{
+		byContainers:                         "mbind: EPERM: a seccomp profile refuses it; give the container CAP_SYS_NICE, or a profile that allows mbind and get_mempolicy",
+		strconv.Itoa(unix.SYS_GET_MEMPOLICY): "not all of it is there, as if the node were full: the NUMA node is not available",
+	} {
+		args := append(refuseSystemCalls(which), exporterFile, "bandwidth", "--device="+active, "--yes")
+		cmd := exec.Command(args[0], args[1:]...)
+		out, _ := cmd.CombinedOutput() // The status tells.
+		if line := active + ": failed: bind memory to NUMA node 0: " + want + "\n"; cmd.ProcessState.ExitCode() != 1 || !strings.HasSuffix(string(out), "Gb/s. 0: the device cannot.\n"+line) {
+			t.Errorf("%v: %s, want %s", cmd.ProcessState, out, line)
 		}
 	}
 }

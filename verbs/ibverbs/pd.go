@@ -6,8 +6,10 @@ package ibverbs
 import "C"
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"os"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -62,10 +64,15 @@ func (p *pd) RegMR(size int, access verbs.Access, node ...int) (verbs.MR, error)
 	if err == nil && len(node) > 0 {
 		var nodes unix.CPUSet // The kernel has no more nodes than this has bits. It subtracts one from their number.
 		nodes.Set(node[0])
-		if _, _, errno := unix.Syscall6(unix.SYS_MBIND, uintptr(unsafe.Pointer(&mapping[0])), uintptr(size), unix.MPOL_BIND,
+		// MPOL_BIND would make the kernel kill any process for memory, if the node is full.
+		if _, _, errno := unix.Syscall6(unix.SYS_MBIND, uintptr(unsafe.Pointer(&mapping[0])), uintptr(size), unix.MPOL_PREFERRED,
 			uintptr(unsafe.Pointer(&nodes)), unsafe.Sizeof(nodes)*8+1, 0); errno != 0 {
 			_ = unix.Munmap(mapping) // the error that matters is why it is of no use
-			return nil, fmt.Errorf("bind memory to NUMA node %d: %w: %w", node[0], verbs.ErrNUMANode, errno)
+			what := fmt.Sprintf("bind memory to NUMA node %d: mbind: %s", node[0], unix.ErrnoName(errno))
+			if errno == unix.EPERM || errno == unix.ENOSYS { // By a filter: the kernel itself refuses a node with EINVAL.
+				return nil, errors.New(what + ": a seccomp profile refuses it; give the container CAP_SYS_NICE, or a profile that allows mbind and get_mempolicy")
+			}
+			return nil, fmt.Errorf("%s: %w", what, verbs.ErrNUMANode)
 		}
 	}
 	if err != nil {
@@ -88,7 +95,23 @@ func (p *pd) RegMR(size int, access verbs.Access, node ...int) (verbs.MR, error)
 		mapping: mapping, buf: mapping[:size:size], lkey: uint32(ptr.lkey), rkey: uint32(ptr.rkey),
 	}
 	p.dev.live++
+	if len(node) > 0 && !isOnNode(mapping, node[0]) {
+		err = fmt.Errorf("bind memory to NUMA node %d: not all of it is there, as if the node were full: %w", node[0], verbs.ErrNUMANode)
+		return nil, errors.Join(err, m.Close())
+	}
 	return m, nil
+}
+
+// isOnNode reports whether all pages of a mapping are on a NUMA node.
+func isOnNode(mapping []byte, node int) bool {
+	for at := 0; at < len(mapping); at += os.Getpagesize() {
+		var found uint32
+		_, _, errno := unix.Syscall6(unix.SYS_GET_MEMPOLICY, uintptr(unsafe.Pointer(&found)), 0, 0, uintptr(unsafe.Pointer(&mapping[at])), unix.MPOL_F_NODE|unix.MPOL_F_ADDR, 0)
+		if errno != 0 || int(found) != node {
+			return false
+		}
+	}
+	return true
 }
 
 // Bytes implements verbs.MR.
