@@ -106,18 +106,24 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 		Opened: func() { announce(ctx, s, o.device, out) },
 	}
 	switch o.command {
-	case commandAsk:
-		return askPeer(ctx, in, driver, opened)
 	case commandAnswer:
 		opened.Opened = nil // Nobody reads its report.
 		inUse := func(ctx context.Context) *state.Reduced { return reducedFor(ctx, s, o.device) }
-		return answer.Serve(ctx, opened, inUse, os.NewFile(child.ExtraFD, "parent"))
+		answer.Serve(ctx, opened, inUse, os.NewFile(child.ExtraFD, "parent"))
+		return nil
 	case string(state.KindBandwidth):
 		return measureBandwidth(ctx, s, opened)
 	}
+	reduced := reducedFor(ctx, s, o.device)
+	switch {
+	case reduced != nil && o.command != string(state.KindProbe): // It waits until no one else uses the device.
+		return errors.Join(out.Send(wire.Line{Reduced: reduced}), out.Send(wire.Line{End: &wire.End{}}))
+	case o.command == commandAsk:
+		return askPeer(ctx, in, driver, opened)
+	}
 	opened.Exhausted = func(err *verbs.Error) (state.Refused, bool) { return exhausted(ctx, s, o.device, err) }
 	return work(ctx, o.command, in.Request, probe.Options{
-		Options: opened, Driver: driver, Config: s.Probe, Reduced: reducedFor(ctx, s, o.device),
+		Options: opened, Driver: driver, Config: s.Probe, Reduced: reduced,
 		Facts: in.Request.Facts, Short: in.Request.Short, Quick: s.Quick, LocksMemory: s.Provider == providerLibibverbs,
 		RefusedMemory: func(err *verbs.Error, size int) (state.RefusedBy, string) {
 			return refusedMemory(s, o.device, err, size)
@@ -127,11 +133,8 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 
 // work is the commands probe and contract, after their preparation.
 func work(ctx context.Context, command string, r wire.Request, o probe.Options) error {
-	switch {
-	case command != string(state.KindContract):
+	if command != string(state.KindContract) {
 		return probe.Run(ctx, o)
-	case o.Reduced != nil: // Contracts are checked when no one else uses the device.
-		return errors.Join(o.Out.Send(wire.Line{Reduced: o.Reduced}), o.Out.Send(wire.Line{End: &wire.End{}}))
 	}
 	o.Vectors, o.DestroyTimeout = o.Config.Notification.Vectors, o.Config.DestroyTimeout
 	return contract.Run(ctx, contract.Options{

@@ -56,45 +56,41 @@ The exit status is 0 if all paths work, 1 if one does not, and 2 if nothing can 
 	c.Flag("json", "Write the result as JSON.").BoolVar(&o.path.json)
 }
 
-// schedule makes the devices ask peers, if any are configured.
-func (f *pathFlags) schedule(ctx context.Context, c *supervisor.Config, logger *slog.Logger) (list *path.List, err error) {
-	if f.peerFile == "" && f.config.DNS == "" {
-		return nil, nil
-	}
-	list, err = path.NewList(ctx, f.config, f.peerFile, logger)
+// schedule reads the list of peers, and makes the devices ask them if there is one.
+func (f *pathFlags) schedule(ctx context.Context, c *supervisor.Config, logger *slog.Logger) (*path.List, error) {
+	list, err := path.NewList(ctx, f.config, f.peerFile, logger)
 	if err != nil {
 		return nil, fmt.Errorf("--peer.file: %w", err)
 	}
-	c.Paths.Interval, c.Paths.Peers = f.config.Interval, list.Targets
+	if f.peerFile != "" || f.config.DNS != "" {
+		c.Paths.Interval = f.config.Interval
+	}
+	c.Paths.Peers = list.Targets
 	c.Paths.Slot = func(peer string, after time.Time) time.Time { return path.NextSlot(peer, f.config.Interval, after) }
 	return list, nil
 }
 
 // responder returns what answers other nodes. Without requests it does nothing.
 func (f *pathFlags) responder(children *commands, snapshot func() *state.Snapshot, list *path.List, ended <-chan struct{}) (*answer.Responder, error) {
-	tor := func(string) string { return f.config.ToR }
-	if list != nil {
-		tor = list.ToR
-	}
 	allow, err := f.config.Networks()
 	return answer.New(answer.Config{
 		Start: func(device string) (answer.Child, error) {
 			return answer.StartProcess(children.start(commandAnswer, device, wire.Request{}))
 		},
-		Devices: func() []path.Device { return answer.Devices(snapshot(), f.config, tor) },
+		Devices: func() []path.Device { return answer.Devices(snapshot(), f.config, list.ToR) },
 		Allow:   allow, Ended: ended,
 	}), err
 }
 
 // askPeer is the command ask, after its preparation.
 func askPeer(ctx context.Context, in wire.Input[settings], driver errata.Driver, o session.Options) error {
-	s, target := in.Settings, in.Request.Path
-	client, err := healthcheck.Client("path.http_config_file", s.Peers.HTTPConfigFile)
-	if err != nil {
-		return err
+	peers := &in.Settings.Peers
+	client, err := healthcheck.Client("path.http_config_file", peers.HTTPConfigFile)
+	if err != nil || in.Request.Path == nil {
+		return cmp.Or(err, errors.New("the request has no peer"))
 	}
 	return ask.Run(ctx, ask.Options{
-		Options: o, Target: target, Reduced: reducedFor(ctx, s, o.Device), Client: client, Base: s.Peers.Scheme + "://" + target.Peer,
+		Options: o, Path: *in.Request.Path, RC: in.Request.RC, Client: client, Base: peers.Scheme + "://" + in.Request.Path.Peer,
 		HasFlowLabels: slices.Contains([]string{"mlx5", "mlx5_core", "hns"}, driver.Name),
 	})
 }
@@ -141,17 +137,11 @@ func askAll(ctx context.Context, o *options) (found []api.PathRow, err error) {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		t := wire.PathTarget{Peer: target, Rail: o.path.config.RailOf(name), ToR: o.path.config.ToR, RC: o.path.rc}
-		run, err := s.Ask(ctx, name, t)
+		p, err := s.Ask(ctx, name, state.Path{Peer: target, Rail: o.path.config.RailOf(name), ToR: o.path.config.ToR}, o.path.rc)
 		if err != nil {
 			return nil, fmt.Errorf("ask from %s: %w", name, err)
 		}
-		p := run.Path
-		if p == nil {
-			p = &state.Path{Peer: target, Result: state.PathRefused, Detail: "the device is in use, and --probe.when=idle: " + run.Reduced.Detail}
-		}
-		d := state.DeviceState{Name: name, Paths: []state.PathState{state.PathState{}.Next(*p, run.Started)}}
-		found = append(found, api.PathRows(&d, time.Now())...)
+		found = append(found, api.PathRows(name, []state.PathState{p}, time.Now())...)
 	}
 	return found, nil
 }

@@ -97,7 +97,7 @@ type exporter struct {
 	// saver is nil without --state.dir.
 	saver *saved.Saver
 	host  *hostWatch
-	// peers is nil if none are asked. responder gets requests only with --peer.respond.
+	// peers may be empty. responder gets requests only with --peer.respond.
 	peers     *path.List
 	responder *answer.Responder
 	// ended is closed when the exporter ends.
@@ -286,9 +286,6 @@ func (e *exporter) run(ctx context.Context, reloads <-chan os.Signal) error {
 	})
 	running.Go(func() { evaluateChanges(ctx, e.supervisor.Changed(), e.evaluate) })
 	running.Go(func() { reapOrphans(ctx) })
-	if e.peers != nil {
-		go e.peers.Run(ctx) // It may wait for a file.
-	}
 	var pathErr error
 	if len(e.pathListeners) > 0 {
 		running.Go(func() {
@@ -297,6 +294,7 @@ func (e *exporter) run(ctx context.Context, reloads <-chan os.Signal) error {
 		})
 	}
 	// The end waits for none of these, since a file system may never answer.
+	go e.peers.Run(ctx)
 	go e.host.run(ctx)
 	go e.reloader.onSignal(ctx, reloads)
 	ended := make(chan struct{})

@@ -24,7 +24,8 @@ func PathColumns() []string {
 
 // PathRow is the last result for a device and a device of a peer.
 type PathRow struct {
-	state.DevicePath
+	Device string `json:"device"`
+	state.PathState
 	Cells []string `json:"-"`
 	// Like is the severity whose look the result has, and Action what to do. Both are empty if the
 	// path works as usual.
@@ -33,16 +34,16 @@ type PathRow struct {
 }
 
 // PathRows returns the results of a device, as seen at a moment.
-func PathRows(d *state.DeviceState, now time.Time) (rows []PathRow) {
+func PathRows(device string, all []state.PathState, now time.Time) (rows []PathRow) {
 	known := func(is bool, words string) string {
 		if is {
 			return words
 		}
 		return ""
 	}
-	for i := range d.Paths {
-		p := &d.Paths[i]
-		r := PathRow{DevicePath: state.DevicePath{Device: d.Name, PathState: *p}, Like: health.SeverityWarning}
+	for i := range all {
+		p := &all[i]
+		r := PathRow{Device: device, PathState: *p, Like: health.SeverityWarning}
 		switch _, r.Action = paths.Texts(p.Result); {
 		case p.Result == state.PathOK && !p.Failed():
 			r.Like = ""

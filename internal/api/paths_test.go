@@ -26,13 +26,13 @@ func TestPathRows(t *testing.T) {
 		{"node-22:10879||source_device|device||||not yet", "warning"},
 		{"node-23:10879|rxe0|ok, RC retry_exc_err|||||not yet", "warning"},
 	}
-	rows := api.PathRows(&state.DeviceState{Name: "mlx5_0", Paths: paths}, apitest.Now())
+	rows := api.PathRows("mlx5_0", paths, apitest.Now())
 	for i, r := range rows {
 		if cells := strings.Join(r.Cells, "|"); cells != want[i].cells || string(r.Like) != want[i].like || len(r.Cells) != len(api.PathColumns()) {
 			t.Errorf("got %s like %q, want %v", cells, r.Like, want[i])
 		}
 	}
-	if len(rows) != len(want) || api.PathRows(new(state.DeviceState), apitest.Now()) != nil {
+	if len(rows) != len(want) || api.PathRows("", nil, apitest.Now()) != nil {
 		t.Errorf("%d rows, want %d, and none of no paths", len(rows), len(want))
 	}
 }
@@ -47,7 +47,7 @@ func TestPathResults(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, result := range state.PathResults() {
-		r := api.PathRows(&state.DeviceState{Paths: []state.PathState{{Path: state.Path{Result: result}}}}, apitest.Now())[0]
+		r := api.PathRows("", []state.PathState{{Path: state.Path{Result: result}}}, apitest.Now())[0]
 		if ok := result == state.PathOK; (r.Action == "") != (ok || result == state.PathUnsupported) || (r.Like == "") != ok || r.Like == health.SeverityCritical {
 			t.Errorf("%s: looks like %q, with %q", result, r.Like, r.Action)
 		}

@@ -125,27 +125,21 @@ func (a Address) suits(b Address) bool {
 	return a.Type == b.Type && ipA.Is4In6() == ipB.Is4In6() && ipA.IsLinkLocalUnicast() == ipB.IsLinkLocalUnicast()
 }
 
-// Match returns the first route and the first of the addresses that suit each other. Both ends of a
-// session find the same ones.
-func Match(routes []session.Route, to []Address) (r session.Route, a Address, err error) {
-	for _, a = range to {
-		for _, r = range routes {
-			if a.suits(AddressOf(r)) {
-				return r, a, nil
+// Match returns the address of the first route that suits one of the addresses of another port, and how
+// to reach that one. Both ends of a session find the same ones.
+func Match(routes []session.Route, others []Address) (own Address, to verbs.AHAttr, err error) {
+	for _, a := range others {
+		for _, r := range routes {
+			if own = AddressOf(r); a.suits(own) {
+				to, to.DLID = r.AH, a.LID
+				if ip, err := netip.ParseAddr(a.GID); err == nil {
+					to.DGID = ip.As16()
+				}
+				return own, to, nil
 			}
 		}
 	}
-	return r, a, errors.New("no GID or LID of the port is on the same kind of network as one of the peer")
-}
-
-// To returns how a port reaches an address by one of its routes. Only addresses of [Match] will do.
-func (a Address) To(r session.Route, flowLabel uint32) verbs.AHAttr {
-	to := r.AH
-	to.DLID, to.FlowLabel = a.LID, flowLabel
-	if ip, err := netip.ParseAddr(a.GID); err == nil {
-		to.DGID = ip.As16()
-	}
-	return to
+	return own, to, errors.New("no GID or LID of the port is on the same kind of network as one of the peer")
 }
 
 // Session is the request for a session: packets that the peer will answer.

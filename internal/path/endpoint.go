@@ -1,6 +1,7 @@
 package path
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -11,11 +12,13 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// Endpoint is a port with UD queue pairs, one completion queue and buffers. One goroutine uses
-// it. The Scope that it was opened with destroys it.
+// Endpoint is the first active port of a device with UD queue pairs, one completion queue and
+// buffers. One goroutine uses it.
 type Endpoint struct {
-	QPs  []verbs.QP
-	QKey uint32
+	// Routes are those of the port, the best first.
+	Routes []session.Route
+	QPs    []verbs.QP
+	QKey   uint32
 	// Size is the length of the payload of a buffer in bytes.
 	Size int
 	// Clock is what takes the times of events: device if the adapter does, else software.
@@ -28,7 +31,6 @@ type Endpoint struct {
 	cq        verbs.CQ
 	ch        verbs.CompChannel
 	mr        verbs.MR
-	route     session.Route
 }
 
 // sent marks the ID of a send. The rest is the number of the buffer.
@@ -40,51 +42,65 @@ const MessageBuffer = sent - 1
 // rcMessages is the length of the message on a reliable connection, in MTUs.
 const rcMessages = 2
 
-// Open creates an Endpoint with the MTU and the partition of a route, and buffers for datagrams. Its
-// queue pairs are ready to send. They have a random Q_Key whose top bit is clear, so that no
-// privilege is needed.
-func Open(s *session.Session, sc *session.Scope, route session.Route, qps, buffers int) (*Endpoint, error) {
-	e := &Endpoint{QKey: rand.Uint32() >> 1, Size: route.MTU, s: s, sc: sc, route: route, Clock: "software", mask: 1<<64 - 1, kHz: 1e6}
-	ext, extErr := s.Device.QueryExtended()
-	var err error
-	if e.pd, err = s.PD(); err != nil {
-		return nil, err
+// Run opens a device, calls f with an Endpoint, destroys all that was created, and ends the report. Its
+// error is that of [session.Run].
+func Run(ctx context.Context, o session.Options, qps, buffers int, f func(context.Context, *Endpoint) error) error {
+	return session.Run(ctx, o, func(ctx context.Context, s *session.Session) (err error) {
+		e := &Endpoint{QKey: rand.Uint32() >> 1, s: s, sc: s.Scope()}
+		defer func() { err = errors.Join(err, e.sc.Close()) }()
+		if err := e.open(qps, buffers); err != nil {
+			return err
+		}
+		return f(ctx, e)
+	})
+}
+
+// open takes the MTU and the partition of the best route. The queue pairs are then ready to send. They
+// have a random Q_Key whose top bit is clear, so that no privilege is needed.
+func (e *Endpoint) open(qps, buffers int) (err error) {
+	if e.Routes, err = e.s.SelfRoutes(); err != nil {
+		return err
 	}
-	if e.ch, err = sc.CompChannel(); err != nil {
-		return nil, err
+	ext, extErr := e.s.Device.QueryExtended()
+	if e.pd, err = e.s.PD(); err != nil {
+		return err
 	}
-	attr := verbs.CQInitAttr{Entries: 2*buffers + 2, Channel: e.ch, Vector: s.Vectors[0], Fields: verbs.WCStandard | verbs.WCTimestamp}
+	if e.ch, err = e.sc.CompChannel(); err != nil {
+		return err
+	}
+	e.Size, e.Clock, e.mask, e.kHz = e.Routes[0].MTU, "software", 1<<64-1, 1e6
+	attr := verbs.CQInitAttr{Entries: 2*buffers + 2, Channel: e.ch, Vector: e.s.Vectors[0], Fields: verbs.WCStandard | verbs.WCTimestamp}
 	const enough = 32 // Short counters wrap too often.
 	if extErr == nil && bits.Len64(ext.TimestampMask) >= enough && ext.CoreClock > 0 {
-		if e.cq, err = sc.CQ(attr); err == nil {
+		if e.cq, err = e.sc.CQ(attr); err == nil {
 			e.Clock, e.mask, e.kHz = "device", ext.TimestampMask, ext.CoreClock
 		}
 	}
 	if attr.Fields = 0; !e.IsDevice() {
-		e.cq, err = sc.CQ(attr)
+		e.cq, err = e.sc.CQ(attr)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if e.mr, err = sc.MR(e.pd, buffers*(grh+e.Size)+rcMessages*e.Size, verbs.AccessLocalWrite); err != nil {
-		return nil, err
+	if e.mr, err = e.sc.MR(e.pd, buffers*(grh+e.Size)+rcMessages*e.Size, verbs.AccessLocalWrite); err != nil {
+		return err
 	}
 	for range qps {
 		q, err := e.create(verbs.UD, buffers)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			err = e.ready(q, verbs.Peer{})
 		}
-		if err := e.ready(q, verbs.Peer{}); err != nil {
-			return nil, err
+		if err != nil {
+			return err
 		}
 		e.QPs = append(e.QPs, q)
 	}
-	return e, nil
+	return nil
 }
 
 // PortActive reports whether the port of the endpoint is active now.
 func (e *Endpoint) PortActive() bool {
-	attr, err := e.s.Device.QueryPort(e.route.Port)
+	attr, err := e.s.Device.QueryPort(e.Routes[0].Port)
 	return err == nil && attr.State == verbs.PortActive
 }
 
@@ -97,8 +113,8 @@ func (e *Endpoint) create(t verbs.QPType, n int) (verbs.QP, error) {
 
 // ready takes a queue pair from RESET to RTS. A UD one has no peer.
 func (e *Endpoint) ready(q verbs.QP, peer verbs.Peer) error {
-	init, initMask := verbs.ToInit(q.Type(), e.route.Port, verbs.AccessLocalWrite)
-	init.PKeyIndex, init.QKey = e.route.PKeyIndex, e.QKey
+	init, initMask := verbs.ToInit(q.Type(), e.Routes[0].Port, verbs.AccessLocalWrite)
+	init.PKeyIndex, init.QKey = e.Routes[0].PKeyIndex, e.QKey
 	rtr, rtrMask := verbs.ToRTR(q.Type(), peer)
 	rts, rtsMask := verbs.ToRTS(q.Type())
 	for _, to := range []verbs.QPChange{{Attr: init, Mask: initMask}, {Attr: rtr, Mask: rtrMask}, {Attr: rts, Mask: rtsMask}} {
@@ -163,9 +179,6 @@ type Event struct {
 
 // Next returns the next completion. It may return none, not ok, before the timeout.
 func (e *Endpoint) Next(timeout time.Duration) (ev Event, ok bool, err error) {
-	if ev, ok, err = e.poll(); ok || err != nil {
-		return ev, ok, err
-	}
 	if err := e.cq.ReqNotify(false); err != nil {
 		return ev, false, err
 	}

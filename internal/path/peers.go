@@ -18,14 +18,14 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"rdma_exporter/internal/input"
-	"rdma_exporter/internal/wire"
+	"rdma_exporter/internal/state"
 )
 
 // Config is the key path of the configuration file.
 type Config struct {
 	// Interval is the time between two runs on a pair of devices.
 	Interval time.Duration `yaml:"interval"`
-	// Self is this host as the list of peers has it. Empty means the entry with its host name.
+	// Self is this host as the list of peers has it. Empty means the entry with a name or address of it.
 	Self string `yaml:"self"`
 	ToR  string `yaml:"tor"`
 	// Rails has the rails of devices by name. The rail of any other is its name.
@@ -210,7 +210,7 @@ type List struct {
 }
 
 // NewList reads the list of peers for the first time. The error names the file. A name that DNS
-// does not know yet is not an error.
+// does not know yet is not an error. Without a file and a name, the list is empty.
 func NewList(ctx context.Context, c Config, file string, logger *slog.Logger) (*List, error) {
 	l := &List{c: c, file: file, logger: logger}
 	if err := l.read(ctx); err != nil && file != "" {
@@ -236,9 +236,10 @@ func (l *List) read(ctx context.Context) error {
 	defer cancel()
 	var peers []Peer
 	var err error
-	if l.file != "" {
+	switch {
+	case l.file != "":
 		peers, err = ReadPeers(l.file)
-	} else {
+	case l.c.DNS != "":
 		peers, err = LookupPeers(ctx, net.DefaultResolver.LookupNetIP, l.c.DNS)
 	}
 	l.mu.Lock()
@@ -275,11 +276,11 @@ func (l *List) ToR(device string) string {
 }
 
 // Targets returns the peers that a device asks.
-func (l *List) Targets(device string) (targets []wire.PathTarget) {
+func (l *List) Targets(device string) (targets []state.Path) {
 	rail := l.c.RailOf(device)
 	self, others := l.of(rail)
 	for _, p := range Choose(self, others) {
-		targets = append(targets, wire.PathTarget{Peer: p.Target, Rail: rail, ToR: self.ToR, PeerToR: p.ToR})
+		targets = append(targets, state.Path{Peer: p.Target, Rail: rail, ToR: self.ToR, PeerToR: p.ToR})
 	}
 	return targets
 }

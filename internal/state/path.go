@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Path is what one run found out about the path from a device to a device of a peer.
+// Path is what one run found out about the path from a device to a device of a peer. The request for
+// a run has the peer, and where both ends are if that is known.
 type Path struct {
 	// Peer is the host and port of the peer, as in the list of peers.
 	Peer       string `json:"peer" wire:"name,key"`
@@ -176,10 +177,4 @@ func (s PathState) Next(p Path, at time.Time) PathState {
 		next.Usual = (usualWeight*s.Usual + rtt) / (usualWeight + 1)
 	}
 	return next
-}
-
-// DevicePath is a path of a device, for lists of several devices.
-type DevicePath struct {
-	Device string `json:"device"`
-	PathState
 }

@@ -88,7 +88,7 @@ func TestBandwidthOfSeveral(t *testing.T) {
 		answered.takes = 30 * time.Second
 		c := children{next: always(scriptOK(time.Second)), measures: always(moving(1)), asks: always(answered)}
 		b := newBandwidthBench(t, c, func(c *Config) {
-			peers := func(string) []wire.PathTarget { return []wire.PathTarget{{Peer: "p:1"}} }
+			peers := func(string) []state.Path { return []state.Path{{Peer: "p:1"}} }
 			c.Paths = Paths{Interval: 5 * time.Minute, Peers: peers, Slot: func(peer string, after time.Time) time.Time {
 				return path.NextSlot(peer, 5*time.Minute, after)
 			}}

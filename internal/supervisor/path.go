@@ -29,7 +29,7 @@ type Paths struct {
 	// Interval is the time between two runs on a pair. Zero means none.
 	Interval time.Duration
 	// Peers returns the targets of a device. It must be safe for concurrent use and not block.
-	Peers func(device string) []wire.PathTarget
+	Peers func(device string) []state.Path
 	// Slot returns when a peer is to be asked next after a time: once in an Interval.
 	Slot func(peer string, after time.Time) time.Time
 	// Worked has when pairs of each device last worked, before this process started.
@@ -61,7 +61,7 @@ func (p *pathWorker) run(ctx context.Context) {
 
 // next returns the target whose slot comes next, and when. A slot in the pause after the last run
 // is made up for.
-func (p *pathWorker) next(now time.Time) (next *wire.PathTarget, at time.Time) {
+func (p *pathWorker) next(now time.Time) (next *state.Path, at time.Time) {
 	cfg := &p.w.s.cfg.Paths
 	at = now.Add(pathPause)
 	for _, t := range cfg.Peers(p.w.name) {
@@ -84,7 +84,7 @@ func (p *pathWorker) next(now time.Time) (next *wire.PathTarget, at time.Time) {
 
 // ask runs one child. A device is left alone if its probes hang, a child is left, or a bandwidth is
 // measured.
-func (p *pathWorker) ask(ctx context.Context, t wire.PathTarget) {
+func (p *pathWorker) ask(ctx context.Context, t state.Path) {
 	s := p.w.s
 	left := func(kind state.Kind) bool { return s.leftovers[leftoverKey{kind, p.w.name}] != nil }
 	s.mu.Lock()
@@ -100,77 +100,66 @@ func (p *pathWorker) ask(ctx context.Context, t wire.PathTarget) {
 	if err != nil {
 		return
 	}
-	res := s.runChild(ctx, pathTask(p.w.name, t))
+	res := s.askPeer(ctx, p.w.name, t, false)
 	release()
 	if res.run != nil {
-		p.took(res, t)
+		p.took(res, t.Peer)
 	}
 	if res.left != nil {
 		s.leave(state.KindAsk, []string{p.w.name}, res, p.log.log)
 	}
 }
 
-// foundBy returns what a run found. Of a child that did not get as far as a result, the device is
-// to blame if a verb was. Nil means that the run was reduced.
-func foundBy(run *state.Run, t wire.PathTarget) *state.Path {
-	if run.Path != nil || run.Reduced != nil {
-		return run.Path
+// askPeer runs a child that asks a peer. Its run has a path, unless it was reduced. If the child did not
+// get as far as a result, the device is to blame if a verb was.
+func (s *Supervisor) askPeer(ctx context.Context, device string, t state.Path, rc bool) result {
+	t.Result = state.PathControl
+	res := s.runChild(ctx, task{device: device, kind: state.KindAsk, timeout: pathTime, request: wire.Request{Path: &t, RC: rc}})
+	if run := res.run; run != nil && run.Path == nil && run.Reduced == nil {
+		if t.Detail, t.Verb = run.Error, run.Verb; run.Verb != "" || run.FailedVerb != "" {
+			t.Result, t.Suspect = state.PathSource, state.SuspectDevice
+		}
+		run.Path = &t
 	}
-	p := &state.Path{Peer: t.Peer, Rail: t.Rail, ToR: t.ToR, PeerToR: t.PeerToR, Result: state.PathControl, Detail: run.Error, Verb: run.Verb}
-	if run.Verb != "" || run.FailedVerb != "" {
-		p.Result, p.Suspect = state.PathSource, state.SuspectDevice
-	}
-	return p
+	return res
 }
 
-// took delivers a finished run.
-func (p *pathWorker) took(res result, t wire.PathTarget) {
+// took delivers a finished run. The paths stay in the order of the listed peers, and those to others are
+// forgotten.
+func (p *pathWorker) took(res result, peer string) {
 	run, cfg := res.run, &p.w.s.cfg.Paths
-	run.Path = foundBy(run, t)
 	p.w.inventory.childEnded(run)
 	p.log.run(run, res.stderr, "Asking a peer failed", "Peers can be asked again", "Peer asked")
 	listed := cfg.Peers(p.w.name)
 	p.w.deliver(res, func(dev *state.DeviceState) {
-		dev.Paths = nextPaths(dev.Paths, run, listed)
-		skip := min(max(pathTo(t.Peer, dev.Paths).Failures-1, 0), MaxPathSkips)
-		p.after[t.Peer] = p.began.Add(time.Duration(skip) * cfg.Interval)
+		before := dev.Paths
+		dev.Paths = nil
+		for _, t := range listed {
+			var s state.PathState
+			if i := slices.IndexFunc(before, func(s state.PathState) bool { return s.Peer == t.Peer }); i >= 0 {
+				s = before[i]
+			}
+			if t.Peer == peer && run.Path != nil {
+				s = s.Next(*run.Path, run.Started)
+				p.after[peer] = p.began.Add(time.Duration(min(max(s.Failures-1, 0), MaxPathSkips)) * cfg.Interval)
+			}
+			if s.Peer != "" {
+				dev.Paths = append(dev.Paths, s)
+			}
+		}
 	})
 }
 
-// nextPaths returns the paths after a run, in the order of the listed peers.
-func nextPaths(before []state.PathState, run *state.Run, listed []wire.PathTarget) (after []state.PathState) {
-	for _, t := range listed {
-		s := pathTo(t.Peer, before)
-		if run.Path != nil && run.Path.Peer == t.Peer {
-			s = s.Next(*run.Path, run.Started)
-		}
-		if s.Peer != "" {
-			after = append(after, s)
-		}
-	}
-	return after
-}
-
-// pathTo returns the path to a peer. It is empty if the peer was not asked yet.
-func pathTo(peer string, all []state.PathState) (s state.PathState) {
-	if i := slices.IndexFunc(all, func(s state.PathState) bool { return s.Peer == peer }); i >= 0 {
-		s = all[i]
-	}
-	return s
-}
-
-func pathTask(device string, t wire.PathTarget) task {
-	return task{device: device, kind: state.KindAsk, timeout: pathTime, request: wire.Request{Path: t}}
-}
-
-// Ask asks a peer once, for somebody who waits. The run has a path unless it was reduced. A
-// supervisor that asks does nothing else.
-func (s *Supervisor) Ask(ctx context.Context, device string, t wire.PathTarget) (*state.Run, error) {
+// Ask asks a peer once, for somebody who waits. A supervisor that asks does nothing else.
+func (s *Supervisor) Ask(ctx context.Context, device string, t state.Path, rc bool) (found state.PathState, err error) {
 	s.once, s.over = true, ctx.Done()
-	res := s.runChild(ctx, pathTask(device, t))
-	if res.run == nil {
-		return nil, cmp.Or(res.notStarted, errors.New("interrupted"))
+	switch res := s.askPeer(ctx, device, t, rc); {
+	case res.run == nil:
+		return found, cmp.Or(res.notStarted, errors.New("interrupted"))
+	case res.run.Path != nil:
+		return found.Next(*res.run.Path, res.run.Started), nil
+	default:
+		t.Result, t.Detail = state.PathRefused, "the device is in use, and --probe.when=idle: "+res.run.Reduced.Detail
+		return found.Next(t, res.run.Started), nil
 	}
-	res.run.Path = foundBy(res.run, t)
-	return res.run, nil
 }

@@ -19,9 +19,9 @@ func found(peer string, r state.PathResult) script {
 func newPathBench(t *testing.T, asks of, peers []string, change func(*Config)) *bench {
 	t.Helper()
 	return benchOf(t, children{next: always(scriptOK(time.Second)), asks: asks}, func(c *Config) {
-		c.Paths = Paths{Interval: 5 * time.Minute, Peers: func(string) (targets []wire.PathTarget) {
+		c.Paths = Paths{Interval: 5 * time.Minute, Peers: func(string) (targets []state.Path) {
 			for _, p := range peers {
-				targets = append(targets, wire.PathTarget{Peer: p})
+				targets = append(targets, state.Path{Peer: p})
 			}
 			return targets
 		}, Slot: slot}
@@ -136,7 +136,7 @@ func TestPathsBefore(t *testing.T) {
 func TestPathsOfHungDevice(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		b := benchOf(t, children{next: always(scriptHang())}, func(c *Config) {
-			c.Paths = Paths{Interval: 5 * time.Minute, Peers: func(string) []wire.PathTarget { return []wire.PathTarget{{Peer: "p:1"}} }, Slot: slot}
+			c.Paths = Paths{Interval: 5 * time.Minute, Peers: func(string) []state.Path { return []state.Path{{Peer: "p:1"}} }, Slot: slot}
 		}, "a")
 		b.after(16 * time.Minute)
 		if starts := b.kids.startsOf(asking("p:1")); len(starts) != 0 {

@@ -201,7 +201,7 @@ func TestWritePaths(t *testing.T) {
 	screen := terminal.Screen{Unicode: true, Width: 100}
 	paths := apitest.Paths()
 	paths[3].Peer = evil
-	rows := api.PathRows(&state.DeviceState{Name: "mlx5_0", Paths: paths}, apitest.Now())
+	rows := api.PathRows("mlx5_0", paths, apitest.Now())
 	running.Check(t, terminal.WritePaths(&b, rows, screen))
 	golden.Check(t, filepath.Join("testdata", "paths.txt"), b.String())
 	harmless(t, b.String(), screen)

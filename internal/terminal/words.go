@@ -74,7 +74,7 @@ func functions(screen Screen) template.FuncMap {
 		},
 		"paths": func(s *api.Status) (all []api.PathRow) {
 			for _, d := range s.Devices {
-				all = append(all, api.PathRows(d.DeviceState, s.Generated)...)
+				all = append(all, api.PathRows(d.Name, d.Paths, s.Generated)...)
 			}
 			return all
 		},

@@ -28,7 +28,7 @@ func functions() template.FuncMap {
 		"memoryOf":      collect(func(p state.Probe) []state.Memory { return p.Memory }),
 		"methods":       collect(func(p state.Probe) []state.Method { return p.Methods }),
 		"registrations": collect(func(p state.Probe) []state.Registration { return p.Registrations }),
-		"paths":         func(d deviceView) []api.PathRow { return api.PathRows(d.DeviceState, d.now) },
+		"paths":         func(d deviceView) []api.PathRow { return api.PathRows(d.Name, d.Paths, d.now) },
 		"pathColumns":   api.PathColumns,
 		"speed":         api.Speed,
 		"counts":        api.Counts,

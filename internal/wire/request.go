@@ -30,20 +30,9 @@ type Request struct {
 	MaxFill int64 `json:"max_fill,omitempty"`
 	// Hardware is what a reading of the hardware reads. Nil means nothing.
 	Hardware *HardwareRequest `json:"hardware,omitempty"`
-	// Path is which peer to ask.
-	Path PathTarget `json:"path,omitzero"`
-}
-
-// PathTarget is a peer that a device asks.
-type PathTarget struct {
-	// Peer is its host and port.
-	Peer string `json:"peer" wire:"name"`
-	// Rail and ToR are where the asking device is, and PeerToR where the peer is, if that is known.
-	Rail    string `json:"rail,omitempty" wire:"name"`
-	ToR     string `json:"tor,omitempty" wire:"name"`
-	PeerToR string `json:"peer_tor,omitempty" wire:"name"`
-	// RC adds a message on a reliable connection.
-	RC bool `json:"rc,omitempty"`
+	// Path is which peer to ask, and RC adds a message on a reliable connection.
+	Path *state.Path `json:"path,omitempty"`
+	RC   bool        `json:"rc,omitempty"`
 }
 
 // HardwareRequest is what a child reads of the hardware.

@@ -63,21 +63,22 @@ func TestLight(t *testing.T) {
 	always.scrape(t).absent(t, "rdma_probe_light")
 }
 
-// The command audit probes always, unless it is told otherwise.
+// The command audit probes and asks peers always, unless it is told otherwise.
 func TestLightAudit(t *testing.T) {
 	t.Parallel()
-	plain := newAudit(t, lightProfile, nil, "--device=busy").run(t)
-	if plain.status != 0 || strings.Contains(plain.stdout, "reduced: ") || strings.Contains(plain.stdout, "put off") {
+	peers := "--peer.file=" + running.File(t, "peers.yml", `[{targets: ["peer.invalid:1"]}]`)
+	plain := newAudit(t, lightProfile, nil, "--device=busy", peers).run(t)
+	if asked := strings.Contains(plain.stdout, "control_unreachable"); !asked || plain.status != 0 || strings.Contains(plain.stdout, "reduced: ") || strings.Contains(plain.stdout, "put off") {
 		t.Errorf("status %d, standard output %s", plain.status, plain.stdout)
 	}
-	idle := newAudit(t, lightProfile, nil, "--device=busy", "--probe.when=idle").run(t)
+	idle := newAudit(t, lightProfile, nil, "--device=busy", "--probe.when=idle", peers).run(t)
 	words := strings.Join(strings.Fields(idle.stdout), " ")
 	for _, text := range []string{"reduced: mpirun (process 4711) holds queue pairs", "Contracts put off: mpirun (process 4711) holds queue pairs"} {
 		if !strings.Contains(words, text) {
 			t.Errorf("the report lacks %q", text)
 		}
 	}
-	if idle.status != 0 {
+	if idle.status != 0 || strings.Contains(idle.stdout, "control_unreachable") {
 		t.Errorf("status %d, standard output %s", idle.status, idle.stdout)
 	}
 }

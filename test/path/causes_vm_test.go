@@ -21,6 +21,7 @@ import (
 	"syscall"
 	"testing"
 
+	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/path"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/test/running"
@@ -59,7 +60,7 @@ func get(url string) (string, error) {
 }
 
 // ask runs the command path on rxa, and returns its result and exit status.
-func ask(t *testing.T, target string, args ...string) (found state.DevicePath, status int) {
+func ask(t *testing.T, target string, args ...string) (found api.PathRow, status int) {
 	t.Helper()
 	args = append([]string{"path", target, "--device=rxa", "--json", "--config.file=" + running.File(t, "prober.yml", fmt.Sprintf(rails, ""))}, args...)
 	cmd := exec.Command(binary, args...)
@@ -70,7 +71,7 @@ func ask(t *testing.T, target string, args ...string) (found state.DevicePath, s
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	var all []state.DevicePath
+	var all []api.PathRow
 	if err := json.Unmarshal(out, &all); err != nil || len(all) != 1 {
 		t.Fatalf("%v: %s%s", err, out, stderr.String())
 	}

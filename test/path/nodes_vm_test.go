@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/test/running"
 )
@@ -53,7 +54,7 @@ func TestTwoMachines(t *testing.T) {
 		return
 	}
 	// ib_send_lat shows half a round trip.
-	var found []state.DevicePath
+	var found []api.PathRow
 	running.Eventually(t, "the other machine's exporter answers", func() bool {
 		out, err := exec.CommandContext(ctx, binary, "path", addressA, "--device=rxe2", "--rc", "--json").Output()
 		return json.Unmarshal(out, &found) == nil && (err == nil || len(found) > 0 && found[0].Failed() && found[0].Result != state.PathControl && found[0].Result != state.PathRefused)

@@ -27,7 +27,7 @@ const (
 	// callTime limits how long a child may take for an answer: to start, open the device, and
 	// resolve an address, which takes up to a second.
 	callTime = 10 * time.Second
-	// endTime is how long a child may take to end by itself, once its connection has ended.
+	// endTime is how long a child may take to end by itself after its lease.
 	endTime = 2 * time.Second
 	// reachedTime is how long a device counts as reached by a client.
 	reachedTime = 15 * time.Minute
@@ -36,12 +36,12 @@ const (
 	maxClients       = 1 << 14
 )
 
-// A Child is a process that answers on one device. It reads requests from a connection, and writes
-// the answers to it. Close ends the connection, which makes the child end.
+// A Child is a process that answers on one device. It reads requests from a connection, writes the
+// answers to it, and ends with its lease.
 type Child interface {
-	io.ReadWriteCloser
+	io.ReadWriter
 	SetDeadline(at time.Time) error
-	// Kill ends the child. Done is closed when it has ended.
+	// Kill ends the child. Done is closed when it has ended, and with it the connection.
 	Kill()
 	Done() <-chan struct{}
 }
@@ -81,8 +81,6 @@ type lease struct {
 	mu   sync.Mutex
 	in   *json.Decoder
 	over time.Time
-	// dead is why the child answers no more.
-	dead error
 	// gone is closed when the child has ended and the next may start.
 	gone chan struct{}
 }
@@ -234,8 +232,8 @@ func (r *Responder) report(c *client, q *http.Request) (any, error) {
 	return answer.Report, err
 }
 
-// lease returns the child of a device, and starts one if it is missing. After one that failed or
-// ended early, the next starts no sooner than the lease would have ended.
+// lease returns the child of a device, and starts one if it is missing. After one that ended early,
+// the next starts no sooner than the lease would have ended.
 func (r *Responder) lease(device string) (*lease, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -257,19 +255,16 @@ func (r *Responder) lease(device string) (*lease, error) {
 	return l, nil
 }
 
-// keep ends a child with its lease.
+// keep waits until the child has ended and its lease is over.
 func (r *Responder) keep(device string, l *lease) {
 	defer close(l.gone)
 	select {
 	case <-l.Done():
 	case <-r.c.Ended:
-		l.Kill()
-	case <-time.After(time.Until(l.over)):
+	case <-time.After(path.Lease + endTime):
 	}
-	_ = l.Close()
-	kill := time.AfterFunc(endTime, l.Kill)
+	l.Kill()
 	<-l.Done()
-	kill.Stop()
 	select {
 	case <-r.c.Ended:
 	case <-time.After(time.Until(l.over)):
@@ -279,35 +274,28 @@ func (r *Responder) keep(device string, l *lease) {
 	delete(r.leases, device)
 }
 
-// call asks the child, and returns an error for an answer that is one.
+// call asks the child, and returns an error for an answer that is one. It kills a child that does not
+// answer.
 func (l *lease) call(c call) (answer reply, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.dead != nil {
-		return answer, l.dead
-	}
 	if err = l.SetDeadline(time.Now().Add(callTime)); err == nil {
-		_ = json.NewEncoder(l).Encode(c) // A child that ended may have said why.
+		err = json.NewEncoder(l).Encode(c)
+	}
+	if err == nil {
 		err = l.in.Decode(&answer)
 	}
 	if err != nil {
-		status, why := http.StatusServiceUnavailable, "has ended"
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			l.Kill()
-			why = "did not answer and was killed"
-		}
+		l.Kill()
+		answer.Error = &path.Error{Status: http.StatusServiceUnavailable, Message: fmt.Sprintf("the responder has ended or did not answer: the next one starts within %s", path.Lease)}
 		if !time.Now().Before(l.over) {
-			status = http.StatusTooManyRequests // At the end of its lease it should not answer.
+			answer.Error.Status = http.StatusTooManyRequests // At the end of its lease it should not answer.
 		}
-		answer.Error = &path.Error{Status: status, Message: fmt.Sprintf("the responder %s: the next one starts within %s", why, path.Lease)}
 	}
-	if answer.Error == nil {
-		return answer, nil
+	if answer.Error != nil {
+		return answer, answer.Error
 	}
-	if err != nil || answer.Final {
-		l.dead = answer.Error
-	}
-	return answer, answer.Error
+	return answer, nil
 }
 
 // process is a Child that is a process of the operating system.

@@ -62,7 +62,7 @@ func newNetwork() *network {
 		ended: make(chan struct{}), lose: func(fabric.Packet) bool { return false },
 	}
 	n.Fabric = fabric.New(delay, n.a, n.b)
-	n.ask = ask.Options{Target: wire.PathTarget{Peer: "b:9879", Rail: "r1"}, Base: "http://b:9879", HasFlowLabels: true}
+	n.ask = ask.Options{Path: state.Path{Peer: "b:9879", Rail: "r1"}, Base: "http://b:9879", HasFlowLabels: true}
 	n.instead("none", 0, "")
 	n.respond()
 	n.Rule = func(p fabric.Packet) bool {
@@ -117,7 +117,7 @@ func (n *network) start(device string) (answer.Child, error) {
 	n.children = append(n.children, c)
 	n.alive.Add(1)
 	go func() {
-		_ = n.serve(ctx, n.provider(process, device, c.killed), own)
+		n.serve(ctx, n.provider(process, device, c.killed), own)
 		own.Close()
 		cancel()
 		n.alive.Add(-1)
@@ -126,8 +126,8 @@ func (n *network) start(device string) (answer.Child, error) {
 	return c, nil
 }
 
-func (n *network) serve(ctx context.Context, p func(verbs.Tracer) verbs.Provider, parent io.ReadWriter) error {
-	return answer.Serve(ctx, session.Options{Device: "b", Provider: p}, func(context.Context) *state.Reduced { return n.inUse }, parent)
+func (n *network) serve(ctx context.Context, p func(verbs.Tracer) verbs.Provider, parent io.ReadWriter) {
+	answer.Serve(ctx, session.Options{Device: "b", Provider: p}, func(context.Context) *state.Reduced { return n.inUse }, parent)
 }
 
 func (c *child) Done() <-chan struct{} { return c.done }
@@ -415,7 +415,7 @@ func TestEnd(t *testing.T) {
 			n.slow, n.stuck = slow{device: "b", verb: verbs.DestroyQP, takes: time.Minute}, stuck
 			n.open(t, client, nil)
 			n.end(t, map[bool]int32{true: 1}[stuck])
-			time.Sleep(time.Minute)
+			time.Sleep(path.Lease + time.Minute)
 			if status, _ := n.open(t, client, nil); status/100 == 2 || len(n.children) != 1 {
 				t.Errorf("a request receives %d after the end", status)
 			}
@@ -437,13 +437,11 @@ func TestInUse(t *testing.T) {
 	})
 }
 
-// TestServeEnds verifies that a child whose input stays open ends with its lease, without error.
+// TestServeEnds verifies that a child whose input stays open ends with its lease.
 func TestServeEnds(t *testing.T) {
 	bubble(t, "", func(t *testing.T, n *network) {
 		conn, own := net.Pipe()
-		if err := n.serve(context.Background(), n.provider(n.Process(nil), "b", nil), own); err != nil {
-			t.Error(err)
-		}
+		n.serve(context.Background(), n.provider(n.Process(nil), "b", nil), own)
 		_, _ = conn.Write([]byte("{}")) // It comes too late.
 	})
 }
@@ -490,7 +488,6 @@ func TestCauses(t *testing.T) {
 		"no UD":                   {func(n *network) { n.a.Fails = faults{verbs.CreateQP: syscall.EOPNOTSUPP} }, "unsupported  0 0 0 ibv_create_qp EOPNOTSUPP"},
 		"own port down":           {func(n *network) { n.a.State = verbs.PortDown }, "source_device device 0 0 0"},
 		"own port goes down":      {func(n *network) { n.lose = fourth(func() { n.down(n.a) }) }, "source_device device 6 0 0"},
-		"own device in use":       {func(n *network) { n.ask.Reduced = &state.Reduced{Reason: state.ReducedBusy} }, "0 0 0"},
 		"peer's port down":        {func(n *network) { n.b.State = verbs.PortDown }, "target_device peer 0 0 0"},
 		"peer's port down later":  {func(n *network) { n.do(client, "POST", path.SessionsPath, request(nil)); n.down(n.b) }, "target_device peer 0 0 0"},
 		"peer's port goes down":   {func(n *network) { n.lose = fourth(func() { n.down(n.b) }) }, "target_device peer 6 0 0"},
@@ -530,19 +527,29 @@ func TestCauses(t *testing.T) {
 		"odd errors":            {func(n *network) { n.instead("POST", 503, `{"error":"é\u0000","verb":"rm -rf","errno":"a/b"}`) }, "target_device peer 0 0 0 rm -rf a/b"},
 		"odd address":           {func(n *network) { n.instead("POST", 201, `{"address":{"gid":"x"},"source":7,"mtu_bytes":1024}`) }, "refused  0 0 0"},
 		"odd MTU":               {func(n *network) { n.instead("POST", 201, `{"address":{"gid":"::ffff:10.0.0.2","type":"RoCE v2"}}`) }, "refused  0 0 0"},
-		"message":               {func(n *network) { n.ask.Target.RC = true }, "ok  0 0 0   success"},
-		"message, smaller MTU":  {func(n *network) { n.ask.Target.RC, n.a.MTU = true, 4096 }, "ok  0 0 0   success"},
-		"message, larger MTU":   {func(n *network) { n.ask.Target.RC, n.b.MTU = true, 4096 }, "ok  0 0 0   success"},
-		"message lost":          {func(n *network) { n.ask.Target.RC, n.lose = true, rc }, "ok path 0 0 0   retry_exc_err"},
-		"message without end":   {func(n *network) { n.ask.Target.RC, n.a.LateSends = true, time.Hour }, "ok path 0 0 0   no_completion"},
+		"message":               {func(n *network) { n.ask.RC = true }, "ok  0 0 0   success"},
+		"message, smaller MTU":  {func(n *network) { n.ask.RC, n.a.MTU = true, 4096 }, "ok  0 0 0   success"},
+		"message, larger MTU":   {func(n *network) { n.ask.RC, n.b.MTU = true, 4096 }, "ok  0 0 0   success"},
+		"message lost":          {func(n *network) { n.ask.RC, n.lose = true, rc }, "ok path 0 0 0   retry_exc_err"},
+		"message without end":   {func(n *network) { n.ask.RC, n.a.LateSends = true, time.Hour }, "ok path 0 0 0   no_completion"},
 		"message before answers": {func(n *network) {
-			n.ask.Target.RC, n.lose, n.slow = true, rc, slow{device: "b", verb: verbs.PostSend, takes: time.Second / 5}
+			n.ask.RC, n.lose, n.slow = true, rc, slow{device: "b", verb: verbs.PostSend, takes: time.Second / 5}
 		}, "ok path 0 0 0   retry_exc_err"},
 	} {
 		bubble(t, name, func(t *testing.T, n *network) {
 			tt.set(n)
 			p := n.run(t)
 			synctest.Wait()
+			most := 2 // queue pairs: one of the asker, one of the lease
+			if !n.ask.HasFlowLabels {
+				most++
+			}
+			if n.ask.RC {
+				most += 2
+			}
+			if _, qps := n.Live(); qps > most {
+				t.Errorf("%d queue pairs were created, at most %d should be", qps, most)
+			}
 			got := strings.TrimSpace(fmt.Sprintln(p.Result, p.Suspect, p.LostForward, p.LostReverse, p.FlowsFailed, p.Verb, p.Errno, p.RC))
 			if got != tt.want || strings.HasPrefix(name, "responder") && n.alive.Load() != 0 ||
 				p.Failed() != (p.Result != state.PathOK || p.Suspect != "") || p.Failed() && p.Result != "" && p.Detail == "" {

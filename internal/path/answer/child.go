@@ -5,7 +5,6 @@ package answer
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -43,9 +42,7 @@ type call struct {
 }
 
 type reply struct {
-	Error *path.Error `json:"error,omitempty"`
-	// Final is true if the child ends, with the error of all requests until the lease ends.
-	Final  bool        `json:"final,omitempty"`
+	Error  *path.Error `json:"error,omitempty"`
 	Opened path.Opened `json:"opened,omitzero"`
 	Report path.Report `json:"report,omitzero"`
 }
@@ -55,10 +52,11 @@ type responder struct {
 	device string
 	inUse  func(context.Context) *state.Reduced
 	e      *path.Endpoint
-	routes []session.Route
 	until  time.Time
-	// packets are those that sessions of each client asked for. A lease has one message.
+	// packets are those that sessions of each client asked for, and left those that none did. A lease has
+	// one message.
 	packets   map[netip.Addr]int
+	left      int
 	connected bool
 	sessions  map[uint64]*peer
 }
@@ -74,7 +72,7 @@ type peer struct {
 
 // Serve answers on a device until the lease ends, the parent ends it, or ctx is done. Requests come
 // from the connection with the parent. inUse returns why nothing may be answered now, or nil.
-func Serve(ctx context.Context, o session.Options, inUse func(context.Context) *state.Reduced, parent io.ReadWriter) error {
+func Serve(ctx context.Context, o session.Options, inUse func(context.Context) *state.Reduced, parent io.ReadWriter) {
 	ctx, cancel := context.WithTimeout(ctx, path.Lease)
 	defer cancel()
 	calls, out := make(chan call), json.NewEncoder(parent)
@@ -92,28 +90,26 @@ func Serve(ctx context.Context, o session.Options, inUse func(context.Context) *
 			}
 		}
 	}()
-	r := &responder{device: o.Device, inUse: inUse, until: time.Now().Add(path.Lease), packets: make(map[netip.Addr]int), sessions: make(map[uint64]*peer)}
-	if err := r.refuse(ctx); err != nil {
-		return out.Encode(reply{Error: path.ErrorOf(err), Final: true})
+	r := &responder{
+		device: o.Device, inUse: inUse, until: time.Now().Add(path.Lease),
+		packets: make(map[netip.Addr]int), left: maxPackets, sessions: make(map[uint64]*peer),
 	}
-	o.Out = wire.NewWriter(io.Discard)
-	o.Ended = func(err error) {
-		if err != nil {
-			_ = out.Encode(reply{Error: path.ErrorOf(err), Final: true}) // The parent reads it, or is gone.
+	err := r.refuse(ctx)
+	if err == nil {
+		o.Out, o.Ended = wire.NewWriter(io.Discard), func(e error) error { err = e; return nil }
+		_ = path.Run(ctx, o, 1, buffers, func(ctx context.Context, e *path.Endpoint) error {
+			r.e = e
+			return r.serve(ctx, calls, out)
+		}) // Its error is that of ctx.
+	}
+	for { // The device is closed. What failed is the answer until the lease ends.
+		select {
+		case <-calls:
+			_ = out.Encode(reply{Error: path.ErrorOf(err)}) // The parent reads it, or is gone.
+		case <-ctx.Done():
+			return
 		}
 	}
-	err := session.Run(ctx, o, func(ctx context.Context, s *session.Session) (err error) {
-		sc := s.Scope()
-		defer func() { err = errors.Join(err, sc.Close()) }()
-		if err := r.open(s, sc); err != nil {
-			return err
-		}
-		return r.serve(ctx, calls, out)
-	})
-	if ctx.Err() != nil {
-		return nil // The lease is over.
-	}
-	return err
 }
 
 // refuse returns an error if the device is in use.
@@ -124,24 +120,14 @@ func (r *responder) refuse(ctx context.Context) error {
 	return nil
 }
 
-// open opens the first active port.
-func (r *responder) open(s *session.Session, sc *session.Scope) (err error) {
-	if r.routes, err = s.SelfRoutes(); err != nil {
-		return err
-	}
-	e, err := path.Open(s, sc, r.routes[0], 1, buffers)
-	for i := 0; i < buffers && err == nil; i++ {
-		err = e.Receive(e.QPs[0], i)
-	}
-	if err == nil {
-		r.e = e
-	}
-	return err
-}
-
 // serve answers requests and datagrams. A request waits for the datagrams that came before it, so
 // that its report has them.
 func (r *responder) serve(ctx context.Context, calls <-chan call, out *json.Encoder) error {
+	for i := range buffers {
+		if err := r.e.Receive(r.e.QPs[0], i); err != nil {
+			return err
+		}
+	}
 	for taken := 0; ctx.Err() == nil; {
 		ev, ok, err := r.e.Next(tick)
 		if err == nil && ok {
@@ -156,9 +142,7 @@ func (r *responder) serve(ctx context.Context, calls <-chan call, out *json.Enco
 		taken = 0
 		select {
 		case c := <-calls:
-			if err := out.Encode(r.call(ctx, c)); err != nil {
-				return fmt.Errorf("answer the parent: %w", err)
-			}
+			_ = out.Encode(r.call(ctx, c)) // The parent reads it, or is gone.
 		default:
 		}
 	}
@@ -193,29 +177,25 @@ func (r *responder) accept(ctx context.Context, client netip.Addr, ask *path.Ses
 	if !r.e.PortActive() {
 		return opened, path.Refuse(http.StatusConflict, "the port went down")
 	}
-	left := maxPackets
-	for _, n := range r.packets {
-		left -= n
-	}
-	left = min(left, path.MaxPackets-r.packets[client])
 	life, rest := time.Duration(ask.Life)*time.Second, time.Until(r.until)
+	left := min(r.left, path.MaxPackets-r.packets[client])
 	if life > rest || ask.Packets > left || ask.RC != 0 && r.connected {
 		return opened, path.Refuse(http.StatusTooManyRequests, "of this minute, %d packets are left to %s, and at most one message: try again in %s",
 			left, client, rest.Round(time.Second))
 	}
-	route, address, err := path.Match(r.routes, ask.Addresses)
+	own, to, err := path.Match(r.e.Routes, ask.Addresses)
 	if err != nil {
 		return opened, path.Refuse(http.StatusConflict, "%v", err)
 	}
 	r.packets[client] += ask.Packets // An attempt counts, as it makes the others wait.
+	r.left -= ask.Packets
 	p := &peer{ask: *ask, client: client, expires: time.Now().Add(life), report: path.Report{Packets: make([]*path.Received, ask.Packets)}}
-	to := address.To(route, 0)
 	if p.to, err = r.e.To(to); err != nil {
 		return opened, err
 	}
 	id := rand.Uint64()
 	opened = path.Opened{
-		ID: fmt.Sprintf("%016x-%s", id, r.device), Address: path.AddressOf(route),
+		ID: fmt.Sprintf("%016x-%s", id, r.device), Address: own,
 		QPN: r.e.QPs[0].Number(), QKey: r.e.QKey, MTU: min(r.e.Size, ask.MTU), Expires: p.expires,
 	}
 	if ask.RC != 0 {

@@ -41,60 +41,52 @@ const (
 // Options says what to ask.
 type Options struct {
 	session.Options
-	Target wire.PathTarget
+	// Path has the peer and where both ends are. RC adds a message on a reliable connection.
+	Path state.Path
+	RC   bool
 	// HasFlowLabels is true if the UDP source port follows from the flow label.
 	HasFlowLabels bool
 	// Client sends the requests to Base, such as http://host:port.
 	Client *http.Client
 	Base   string
-	// Reduced is why nothing may be sent now. Nil means that it may.
-	Reduced *state.Reduced
 }
 
 // asker is one run.
 type asker struct {
 	Options
-	found   state.Path
-	e       *path.Endpoint
-	opened  path.Opened
-	id      uint64
+	found  state.Path
+	e      *path.Endpoint
+	flows  int
+	opened path.Opened
+	id     uint64
+	// packets are those sent, round after round one of each flow.
 	packets []packet
 }
 
-// packet is one that was sent.
-type packet struct {
-	flow           int
-	large          bool
-	sent, back     uint64
-	isSent, isBack bool
-}
+// packet has the times at which it was sent and came back, by the clock. Nil means not yet.
+type packet struct{ sent, back *uint64 }
 
 // Run asks the peer, and writes the report. It returns an error only if the report could not be
 // written or ctx ended.
 func Run(ctx context.Context, o Options) error {
-	t := o.Target
-	a := &asker{Options: o, found: state.Path{Peer: t.Peer, Rail: t.Rail, ToR: t.ToR, PeerToR: t.PeerToR}}
-	if o.Reduced != nil {
-		return errors.Join(o.Out.Send(wire.Line{Reduced: o.Reduced}), o.Out.Send(wire.Line{End: &wire.End{}}))
+	a := &asker{Options: o, found: o.Path, flows: labels}
+	a.found.Result = ""
+	a.Ended = func(err error) error {
+		if err != nil && a.found.Result == "" {
+			a.failVerb(path.ErrorOf(err), state.PathSource, state.SuspectDevice)
+			err = nil
+		}
+		return errors.Join(err, o.Out.Send(wire.Line{Path: &a.found}))
 	}
 	if err := a.choose(ctx); err != nil {
 		a.failControl(err)
-		return errors.Join(o.Out.Send(wire.Line{Path: &a.found}), o.Out.Send(wire.Line{End: &wire.End{}}))
+		return errors.Join(a.Ended(nil), o.Out.Send(wire.Line{End: &wire.End{}}))
 	}
-	a.Ended = func(err error) {
-		if err != nil && a.found.Result == "" {
-			a.failVerb(path.ErrorOf(err), state.PathSource, state.SuspectDevice)
-		}
-		_ = o.Out.Send(wire.Line{Path: &a.found}) // Run returns the error of the writer.
+	qps := 1
+	if !a.HasFlowLabels {
+		a.flows, qps = pairs, pairs
 	}
-	return session.Run(ctx, a.Options.Options, func(ctx context.Context, s *session.Session) (err error) {
-		sc := s.Scope()
-		defer func() { err = errors.Join(err, sc.Close()) }()
-		if err := a.exchange(ctx, s, sc); err != nil {
-			a.failVerb(path.ErrorOf(err), state.PathSource, state.SuspectDevice)
-		}
-		return nil
-	})
+	return path.Run(ctx, a.Options.Options, qps, 2*a.flows*rounds, a.exchange)
 }
 
 func (a *asker) fail(r state.PathResult, who state.PathSuspect, format string, args ...any) {
@@ -134,9 +126,9 @@ func (a *asker) choose(ctx context.Context) error {
 	if err := a.request(ctx, http.MethodGet, path.DevicesPath, nil, &devices); err != nil {
 		return err
 	}
-	i := slices.IndexFunc(devices, func(d path.Device) bool { return len(devices) == 1 || d.Rail == a.Target.Rail })
+	i := slices.IndexFunc(devices, func(d path.Device) bool { return len(devices) == 1 || d.Rail == a.Path.Rail })
 	if i < 0 {
-		return path.Refuse(http.StatusNotFound, "of its %d devices, none is on rail %q", len(devices), a.Target.Rail)
+		return path.Refuse(http.StatusNotFound, "of its %d devices, none is on rail %q", len(devices), a.Path.Rail)
 	}
 	d := devices[i]
 	a.found.PeerDevice, a.found.PeerRail, a.found.PeerReached = d.Name, d.Rail, d.Reached
@@ -146,30 +138,20 @@ func (a *asker) choose(ctx context.Context) error {
 
 // exchange asks for a session, sends the packets, and classifies the result. The error is that
 // of a verb of this device.
-func (a *asker) exchange(ctx context.Context, s *session.Session, sc *session.Scope) error {
-	routes, err := s.SelfRoutes()
-	if err != nil {
-		return err
-	}
-	flows, qps := labels, 1
-	if !a.HasFlowLabels {
-		flows, qps = pairs, pairs
-	}
-	if a.e, err = path.Open(s, sc, routes[0], qps, 2*flows*rounds); err != nil {
-		return err
-	}
+func (a *asker) exchange(ctx context.Context, e *path.Endpoint) (err error) {
+	a.e = e
 	ask := path.Session{
-		Device: a.found.PeerDevice, QKey: a.e.QKey, Packets: flows * rounds, Life: int(path.MaxLife.Seconds()), MTU: a.e.Size,
+		Device: a.found.PeerDevice, QKey: e.QKey, Packets: a.flows * rounds, Life: int(path.MaxLife.Seconds()), MTU: e.Size,
 	}
-	for _, r := range routes {
+	for _, r := range e.Routes {
 		ask.Addresses = append(ask.Addresses, path.AddressOf(r))
 	}
-	for _, q := range a.e.QPs {
+	for _, q := range e.QPs {
 		ask.QPNs = append(ask.QPNs, q.Number())
 	}
 	var rc verbs.QP
-	if a.Target.RC {
-		if rc, err = a.e.RC(); err != nil {
+	if a.RC {
+		if rc, err = e.RC(); err != nil {
 			return err
 		}
 		ask.RC = rc.Number()
@@ -180,19 +162,18 @@ func (a *asker) exchange(ctx context.Context, s *session.Session, sc *session.Sc
 		return nil
 	}
 	end := time.Now().Add(path.MaxLife - path.Reserve)
-	route, _, err := path.Match(routes, []path.Address{a.opened.Address})
+	_, to, err := path.Match(e.Routes, []path.Address{a.opened.Address})
 	if err != nil || a.opened.MTU < path.PacketSize {
 		a.fail(state.PathRefused, "", "the peer answers nonsense: %+v", a.opened)
 		return nil
 	}
-	a.found.MTU = min(a.opened.MTU, a.e.Size)
-	a.found.Clock, a.found.Flows = a.e.Clock, flows
+	a.found.MTU, a.found.Clock, a.found.Flows = min(a.opened.MTU, e.Size), e.Clock, a.flows
 	a.id = path.SessionOf(a.opened.ID)
-	if err := a.send(route, end); err != nil {
+	if err := a.send(to, end); err != nil {
 		return err
 	}
 	if rc != nil {
-		if err := a.message(rc, a.opened.Address.To(route, 0)); err != nil {
+		if err := a.message(rc, to); err != nil {
 			return err
 		}
 	}
@@ -207,39 +188,49 @@ func (a *asker) exchange(ctx context.Context, s *session.Session, sc *session.Sc
 }
 
 // send sends all packets, round after round, and waits for the answers of each.
-func (a *asker) send(route session.Route, end time.Time) error {
-	to, label := make([]verbs.AH, a.found.Flows), 1+rand.IntN(labelStep)
-	for f := range to {
+func (a *asker) send(to verbs.AHAttr, end time.Time) error {
+	handles, label := make([]verbs.AH, a.flows), 1+rand.IntN(labelStep)
+	for f := range handles {
 		var err error
-		if to[f], err = a.e.To(a.opened.Address.To(route, uint32(label+f*labelStep))); err != nil {
+		to.FlowLabel = uint32(label + f*labelStep)
+		if handles[f], err = a.e.To(to); err != nil {
 			return err
 		}
 	}
-	total := len(to) * rounds
+	total := a.flows * rounds
 	for i := range total {
 		if err := a.e.Receive(a.e.QPs[i%len(a.e.QPs)], total+i); err != nil {
 			return err
 		}
 	}
-	for round := 0; round < rounds && time.Now().Before(end); round++ {
-		for f, ah := range to {
-			i, n := len(a.packets), path.PacketSize
-			if round == rounds-1 {
-				n = a.found.MTU
-			}
-			path.Packet{Type: path.TypeRequest, Flow: uint8(f), Session: a.id, Sequence: uint32(i), Sent: uint64(time.Now().UnixNano())}.Put(a.e.Payload(i))
-			at, err := a.e.Send(a.e.QPs[f%len(a.e.QPs)], i, n, ah, a.opened.QPN, a.opened.QKey)
-			if err != nil {
+	for i := range total {
+		f, n := i%a.flows, path.PacketSize
+		if a.isLarge(i) {
+			n = a.found.MTU
+		}
+		if f == 0 && !time.Now().Before(end) {
+			return nil
+		}
+		path.Packet{Type: path.TypeRequest, Flow: uint8(f), Session: a.id, Sequence: uint32(i), Sent: uint64(time.Now().UnixNano())}.Put(a.e.Payload(i))
+		at, err := a.e.Send(a.e.QPs[f%len(a.e.QPs)], i, n, handles[f], a.opened.QPN, a.opened.QKey)
+		if err != nil {
+			return err
+		}
+		a.packets = append(a.packets, packet{sent: &at})
+		if a.e.IsDevice() {
+			a.packets[i].sent = nil
+		}
+		if f == a.flows-1 {
+			if err := a.await(roundTime, a.complete); err != nil {
 				return err
 			}
-			a.packets = append(a.packets, packet{flow: f, large: n > path.PacketSize, sent: at, isSent: !a.e.IsDevice()})
-		}
-		if err := a.await(roundTime, a.complete); err != nil {
-			return err
 		}
 	}
 	return nil
 }
+
+// isLarge reports whether a packet is one of the last round.
+func (a *asker) isLarge(sequence int) bool { return sequence/a.flows == rounds-1 }
 
 // message sends the message on a reliable connection, and notes the status of its completion, or why
 // it is missing.
@@ -257,7 +248,7 @@ func (a *asker) message(rc verbs.QP, to verbs.AHAttr) error {
 
 // complete reports whether each packet was sent and came back.
 func (a *asker) complete() bool {
-	return !slices.ContainsFunc(a.packets, func(p packet) bool { return !p.isSent || !p.isBack })
+	return !slices.ContainsFunc(a.packets, func(p packet) bool { return p.sent == nil || p.back == nil })
 }
 
 // await takes completions until it is done, or the time is over.
@@ -274,12 +265,12 @@ func (a *asker) await(length time.Duration, done func() bool) error {
 			return fmt.Errorf("a completion has the status %s", ev.Status)
 		case ok && ev.Sent:
 			if a.e.IsDevice() {
-				a.packets[ev.Buffer].sent, a.packets[ev.Buffer].isSent = ev.At, true
+				a.packets[ev.Buffer].sent = &ev.At
 			}
 		case ok:
 			p, isPacket := path.Parse(ev.Payload)
 			if isPacket && p.Type == path.TypeReply && p.Session == a.id && ev.SrcQP == a.opened.QPN && int(p.Sequence) < len(a.packets) {
-				a.packets[p.Sequence].back, a.packets[p.Sequence].isBack = ev.At, true
+				a.packets[p.Sequence].back = &ev.At
 			}
 		}
 		if left <= 0 && !ok || done() {
@@ -295,7 +286,7 @@ func (a *asker) request(ctx context.Context, method, where string, body []byte, 
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, a.Base+where, bytes.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("ask %s: %w", a.Target.Peer, err)
+		return fmt.Errorf("ask %s: %w", a.Path.Peer, err)
 	}
 	response, err := a.Client.Do(r)
 	if err != nil {
@@ -304,20 +295,20 @@ func (a *asker) request(ctx context.Context, method, where string, body []byte, 
 	defer func() { _ = response.Body.Close() }()
 	b, err := io.ReadAll(io.LimitReader(response.Body, path.MaxBody))
 	if err != nil {
-		return fmt.Errorf("read the answer of %s: %w", a.Target.Peer, err)
+		return fmt.Errorf("read the answer of %s: %w", a.Path.Peer, err)
 	}
 	if response.StatusCode/100 != 2 {
 		answer := new(path.Error)
 		_ = json.Unmarshal(b, answer)
 		declined := response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden
 		if answer.Message == "" && !declined {
-			return fmt.Errorf("the answer of %s is not that of an exporter with --peer.respond: %s", a.Target.Peer, response.Status)
+			return fmt.Errorf("the answer of %s is not that of an exporter with --peer.respond: %s", a.Path.Peer, response.Status)
 		}
 		answer.Status, answer.Message = response.StatusCode, cmp.Or(answer.Message, response.Status)
 		return answer
 	}
 	if err := json.Unmarshal(b, into); err != nil {
-		return fmt.Errorf("the answer of %s: %w", a.Target.Peer, err)
+		return fmt.Errorf("the answer of %s: %w", a.Path.Peer, err)
 	}
 	return nil
 }

@@ -33,8 +33,9 @@ type Options struct {
 	// Exhausted, if not nil, is called as soon as a verb failed. It reports whether the device
 	// has no more objects of a type.
 	Exhausted func(*verbs.Error) (state.Refused, bool)
-	// Ended, if not nil, is called with the error of the work, or nil, before the report is ended.
-	Ended func(error)
+	// Ended, if not nil, is called with the error of the work, or nil, before the report is ended. It
+	// returns the error that the report then has.
+	Ended func(error) error
 	// Out takes the report.
 	Out *wire.Writer
 }
@@ -77,7 +78,7 @@ func Run(ctx context.Context, o Options, f func(context.Context, *Session) error
 		return fmt.Errorf("work on %s: %w", o.Device, err)
 	}
 	if o.Ended != nil {
-		o.Ended(err)
+		err = o.Ended(err)
 	}
 	end := wire.End{MaxRSS: maxRSS()}
 	if err != nil {
