@@ -71,14 +71,14 @@ func (f *pathFlags) schedule(ctx context.Context, c *supervisor.Config, logger *
 }
 
 // responder returns what answers other nodes. Without requests it does nothing.
-func (f *pathFlags) responder(children *commands, snapshot func() *state.Snapshot, list *path.List, ended <-chan struct{}) (*answer.Responder, error) {
+func (f *pathFlags) responder(children *commands, snapshot func() *state.Snapshot, list *path.List) (*answer.Responder, error) {
 	allow, err := f.config.Networks()
 	return answer.New(answer.Config{
 		Start: func(device string) (answer.Child, error) {
 			return answer.StartProcess(children.start(commandAnswer, device, wire.Request{}))
 		},
 		Devices: func() []path.Device { return answer.Devices(snapshot(), f.config, list.ToR) },
-		Allow:   allow, Ended: ended,
+		Allow:   allow,
 	}), err
 }
 

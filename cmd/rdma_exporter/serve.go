@@ -100,8 +100,6 @@ type exporter struct {
 	// peers may be empty. responder gets requests only with --peer.respond.
 	peers     *path.List
 	responder *answer.Responder
-	// ended is closed when the exporter ends.
-	ended chan struct{}
 	// pathListeners are those of path.listen.
 	pathListeners []net.Listener
 	evaluate      func()
@@ -124,7 +122,7 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 	}
 	findings := o.findings
 	findings.StaleAfter, findings.Never, findings.Now = staleAfter(&config), never(&config), time.Now
-	e := &exporter{logger: logger, webFile: webFile, ended: make(chan struct{})}
+	e := &exporter{logger: logger, webFile: webFile}
 	e.host = &hostWatch{read: o.readHost, logger: logger}
 	var past health.History
 	if o.stateDir != "" {
@@ -163,7 +161,7 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 		return nil, err
 	}
 	e.reloader.probesChanged = s.ProbesChanged
-	if e.responder, err = o.path.responder(children, s.Snapshot, e.peers, e.ended); err != nil {
+	if e.responder, err = o.path.responder(children, s.Snapshot, e.peers); err != nil {
 		return nil, err
 	}
 
@@ -277,7 +275,6 @@ func never(c *supervisor.Config) (off []state.Kind) {
 func (e *exporter) run(ctx context.Context, reloads <-chan os.Signal) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	context.AfterFunc(ctx, func() { close(e.ended) })
 	var running sync.WaitGroup
 	var supervisorErr error
 	running.Go(func() {
@@ -286,6 +283,10 @@ func (e *exporter) run(ctx context.Context, reloads <-chan os.Signal) error {
 	})
 	running.Go(func() { evaluateChanges(ctx, e.supervisor.Changed(), e.evaluate) })
 	running.Go(func() { reapOrphans(ctx) })
+	running.Go(func() {
+		<-ctx.Done()
+		e.responder.Close()
+	})
 	var pathErr error
 	if len(e.pathListeners) > 0 {
 		running.Go(func() {
@@ -307,7 +308,6 @@ func (e *exporter) run(ctx context.Context, reloads <-chan os.Signal) error {
 	webErr := web.Serve(ctx, e.handler, e.listeners, e.webFile, e.logger)
 	cancel()
 	running.Wait()
-	e.responder.Wait()
 	select {
 	case <-ended:
 	case <-time.After(fileTime):

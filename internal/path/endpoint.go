@@ -18,7 +18,8 @@ type Endpoint struct {
 	// Routes are those of the port, the best first.
 	Routes []session.Route
 	QPs    []verbs.QP
-	QKey   uint32
+	// QKey is random, with a clear top bit, so that no privilege is needed.
+	QKey uint32
 	// Size is the length of the payload of a buffer in bytes.
 	Size int
 	// Clock is what takes the times of events: device if the adapter does, else software.
@@ -31,6 +32,7 @@ type Endpoint struct {
 	cq        verbs.CQ
 	ch        verbs.CompChannel
 	mr        verbs.MR
+	route     session.Route // the best, with the Q_Key
 }
 
 // sent marks the ID of a send. The rest is the number of the buffer.
@@ -46,7 +48,7 @@ const rcMessages = 2
 // error is that of [session.Run].
 func Run(ctx context.Context, o session.Options, qps, buffers int, f func(context.Context, *Endpoint) error) error {
 	return session.Run(ctx, o, func(ctx context.Context, s *session.Session) (err error) {
-		e := &Endpoint{QKey: rand.Uint32() >> 1, s: s, sc: s.Scope()}
+		e := &Endpoint{QKey: rand.Uint32()>>1 | 1, s: s, sc: s.Scope()}
 		defer func() { err = errors.Join(err, e.sc.Close()) }()
 		if err := e.open(qps, buffers); err != nil {
 			return err
@@ -55,12 +57,13 @@ func Run(ctx context.Context, o session.Options, qps, buffers int, f func(contex
 	})
 }
 
-// open takes the MTU and the partition of the best route. The queue pairs are then ready to send. They
-// have a random Q_Key whose top bit is clear, so that no privilege is needed.
+// open takes the MTU and the partition of the best route. The queue pairs are then ready to send.
 func (e *Endpoint) open(qps, buffers int) (err error) {
 	if e.Routes, err = e.s.SelfRoutes(); err != nil {
 		return err
 	}
+	e.route = e.Routes[0]
+	e.route.QKey = e.QKey
 	ext, extErr := e.s.Device.QueryExtended()
 	if e.pd, err = e.s.PD(); err != nil {
 		return err
@@ -68,7 +71,7 @@ func (e *Endpoint) open(qps, buffers int) (err error) {
 	if e.ch, err = e.sc.CompChannel(); err != nil {
 		return err
 	}
-	e.Size, e.Clock, e.mask, e.kHz = e.Routes[0].MTU, "software", 1<<64-1, 1e6
+	e.Size, e.Clock, e.mask, e.kHz = e.route.MTU, "software", 1<<64-1, 1e6
 	attr := verbs.CQInitAttr{Entries: 2*buffers + 2, Channel: e.ch, Vector: e.s.Vectors[0], Fields: verbs.WCStandard | verbs.WCTimestamp}
 	const enough = 32 // Short counters wrap too often.
 	if extErr == nil && bits.Len64(ext.TimestampMask) >= enough && ext.CoreClock > 0 {
@@ -88,7 +91,7 @@ func (e *Endpoint) open(qps, buffers int) (err error) {
 	for range qps {
 		q, err := e.create(verbs.UD, buffers)
 		if err == nil {
-			err = e.ready(q, verbs.Peer{})
+			err = e.route.Ready(q, verbs.Peer{})
 		}
 		if err != nil {
 			return err
@@ -100,7 +103,7 @@ func (e *Endpoint) open(qps, buffers int) (err error) {
 
 // PortActive reports whether the port of the endpoint is active now.
 func (e *Endpoint) PortActive() bool {
-	attr, err := e.s.Device.QueryPort(e.Routes[0].Port)
+	attr, err := e.s.Device.QueryPort(e.route.Port)
 	return err == nil && attr.State == verbs.PortActive
 }
 
@@ -111,27 +114,13 @@ func (e *Endpoint) create(t verbs.QPType, n int) (verbs.QP, error) {
 	})
 }
 
-// ready takes a queue pair from RESET to RTS. A UD one has no peer.
-func (e *Endpoint) ready(q verbs.QP, peer verbs.Peer) error {
-	init, initMask := verbs.ToInit(q.Type(), e.Routes[0].Port, verbs.AccessLocalWrite)
-	init.PKeyIndex, init.QKey = e.Routes[0].PKeyIndex, e.QKey
-	rtr, rtrMask := verbs.ToRTR(q.Type(), peer)
-	rts, rtsMask := verbs.ToRTS(q.Type())
-	for _, to := range []verbs.QPChange{{Attr: init, Mask: initMask}, {Attr: rtr, Mask: rtrMask}, {Attr: rts, Mask: rtsMask}} {
-		if err := q.Modify(to.Attr, to.Mask); err != nil {
-			return fmt.Errorf("take a queue pair to %s: %w", to.Attr.State, err)
-		}
-	}
-	return nil
-}
-
 // RC creates a queue pair for one message on a reliable connection.
 func (e *Endpoint) RC() (verbs.QP, error) { return e.create(verbs.RC, 1) }
 
 // Connect connects a queue pair of RC, and posts the message, or else the receive of one. Its
 // completion has the MessageBuffer.
 func (e *Endpoint) Connect(q verbs.QP, to verbs.AHAttr, qpn uint32, mtu int, sends bool) error {
-	if err := e.ready(q, verbs.Peer{AH: to, QPN: qpn, PathMTU: mtu}); err != nil {
+	if err := e.route.Ready(q, verbs.Peer{AH: to, QPN: qpn, PathMTU: mtu}); err != nil {
 		return err
 	}
 	// It comes after all datagrams.

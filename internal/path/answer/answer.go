@@ -52,8 +52,6 @@ type Config struct {
 	Start func(device string) (Child, error)
 	// Devices returns the devices that may be asked. It must not block.
 	Devices func() []path.Device
-	// Ended is closed when the exporter ends: the children end, and no more are started.
-	Ended <-chan struct{}
 	// Allow are the networks of clients. Empty means all.
 	Allow []netip.Prefix
 }
@@ -66,6 +64,7 @@ type Responder struct {
 	leases  map[string]*lease
 	clients map[netip.Addr]*client
 	results map[string]uint64
+	closed  bool
 }
 
 // client is a host that asks. reached is when it last received an answer, by device.
@@ -81,8 +80,6 @@ type lease struct {
 	mu   sync.Mutex
 	in   *json.Decoder
 	over time.Time
-	// gone is closed when the child has ended and the next may start.
-	gone chan struct{}
 }
 
 // New returns a Responder without children.
@@ -90,15 +87,19 @@ func New(c Config) *Responder {
 	return &Responder{c: c, leases: make(map[string]*lease), clients: make(map[netip.Addr]*client), results: make(map[string]uint64)}
 }
 
-// Wait waits for the children after [Config].Ended was closed, but not for one that is stuck.
-func (r *Responder) Wait() {
+// Close ends the children, and waits for them, but not for one that is stuck. No more are started.
+func (r *Responder) Close() {
 	r.mu.Lock()
+	r.closed = true
 	leases := slices.Collect(maps.Values(r.leases))
 	r.mu.Unlock()
+	for _, l := range leases {
+		l.Kill()
+	}
 	late := time.After(2 * endTime) // Nothing ends a process that the kernel holds.
 	for _, l := range leases {
 		select {
-		case <-l.gone:
+		case <-l.Done():
 		case <-late:
 			return
 		}
@@ -232,46 +233,32 @@ func (r *Responder) report(c *client, q *http.Request) (any, error) {
 	return answer.Report, err
 }
 
-// lease returns the child of a device, and starts one if it is missing. After one that ended early,
-// the next starts no sooner than the lease would have ended.
+// lease returns the child of a device. It starts one if there is none, or once the last has ended and
+// its lease is over.
 func (r *Responder) lease(device string) (*lease, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if l := r.leases[device]; l != nil {
-		return l, nil
+		select {
+		case <-l.Done():
+			if time.Now().Before(l.over) {
+				return l, nil
+			}
+		default:
+			return l, nil
+		}
 	}
-	select {
-	case <-r.c.Ended:
+	if r.closed {
 		return nil, errors.New("the exporter ends")
-	default:
 	}
 	child, err := r.c.Start(device)
 	if err != nil {
 		return nil, fmt.Errorf("start a responder: %w", err)
 	}
-	l := &lease{Child: child, in: json.NewDecoder(io.LimitReader(child, maxOutput)), over: time.Now().Add(path.Lease), gone: make(chan struct{})}
+	time.AfterFunc(path.Lease+endTime, child.Kill)
+	l := &lease{Child: child, in: json.NewDecoder(io.LimitReader(child, maxOutput)), over: time.Now().Add(path.Lease)}
 	r.leases[device] = l
-	go r.keep(device, l)
 	return l, nil
-}
-
-// keep waits until the child has ended and its lease is over.
-func (r *Responder) keep(device string, l *lease) {
-	defer close(l.gone)
-	select {
-	case <-l.Done():
-	case <-r.c.Ended:
-	case <-time.After(path.Lease + endTime):
-	}
-	l.Kill()
-	<-l.Done()
-	select {
-	case <-r.c.Ended:
-	case <-time.After(time.Until(l.over)):
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.leases, device)
 }
 
 // call asks the child, and returns an error for an answer that is one. It kills a child that does not

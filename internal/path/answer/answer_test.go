@@ -41,7 +41,6 @@ type network struct {
 	a, b      *fabric.Device
 	ask       ask.Options
 	responder *answer.Responder
-	ended     chan struct{}
 	inUse     *state.Reduced
 	slow      slow
 	lose      func(p fabric.Packet) bool // which packets are lost
@@ -49,7 +48,6 @@ type network struct {
 	mu        sync.Mutex
 	children  []*child
 	alive     atomic.Int32
-	ending    sync.Once
 	answers   []fabric.Packet // from b
 }
 
@@ -59,7 +57,7 @@ func (n *network) down(d *fabric.Device) { n.Set(func() { d.State = verbs.PortDo
 func newNetwork() *network {
 	n := &network{
 		a: &fabric.Device{Name: "a", GID: gid(1), MTU: 1024, Offset: time.Hour}, b: &fabric.Device{Name: "b", GID: gid(2), MTU: 1024},
-		ended: make(chan struct{}), lose: func(fabric.Packet) bool { return false },
+		lose: func(fabric.Packet) bool { return false },
 	}
 	n.Fabric = fabric.New(delay, n.a, n.b)
 	n.ask = ask.Options{Path: state.Path{Peer: "b:9879", Rail: "r1"}, Base: "http://b:9879", HasFlowLabels: true}
@@ -78,7 +76,7 @@ func newNetwork() *network {
 
 func (n *network) respond(allow ...netip.Prefix) {
 	devices := func() []path.Device { return []path.Device{{Name: "b", Rail: "r1", ToR: "t1"}} }
-	n.responder = answer.New(answer.Config{Start: n.start, Ended: n.ended, Devices: devices, Allow: allow})
+	n.responder = answer.New(answer.Config{Start: n.start, Devices: devices, Allow: allow})
 }
 
 // bubble runs a test with a network, and verifies that nothing is left in the end.
@@ -93,8 +91,7 @@ func bubble(t *testing.T, name string, f func(t *testing.T, n *network)) {
 }
 
 func (n *network) end(t *testing.T, children int32) {
-	n.ending.Do(func() { close(n.ended) })
-	n.responder.Wait()
+	n.responder.Close()
 	if objects, _ := n.Live(); n.alive.Load() != children || objects != 0 && children == 0 {
 		t.Errorf("%d objects and %d children are left", objects, n.alive.Load())
 	}

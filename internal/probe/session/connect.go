@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -48,36 +49,30 @@ func MayNotPin(err error) bool {
 // Connect takes two QPs of one type from RESET to RTS, each as the other's peer. They may be
 // the same. UD QPs have no peer.
 func Connect(a, b verbs.QP, r Route) error {
-	list := []struct{ self, peer verbs.QP }{{a, b}, {b, a}}
-	if a == b {
-		list = list[:1]
+	err := r.Ready(a, verbs.Peer{AH: r.AH, QPN: b.Number(), PathMTU: r.MTU})
+	if err == nil && a != b {
+		err = r.Ready(b, verbs.Peer{AH: r.AH, QPN: a.Number(), PathMTU: r.MTU})
 	}
-	for _, q := range list {
-		if err := q.self.Modify(r.toInit(q.self.Type())); err != nil {
-			return fmt.Errorf("connect QPs: to INIT: %w", err)
-		}
-	}
-	for _, q := range list {
-		peer := verbs.Peer{AH: r.AH, QPN: q.peer.Number(), PathMTU: r.MTU}
-		attr, mask := verbs.ToRTR(q.self.Type(), peer)
-		attr.MaxDestRdAtomic = max(attr.MaxDestRdAtomic, r.Reads)
-		if err := q.self.Modify(attr, mask); err != nil {
-			return fmt.Errorf("connect QPs: to RTR: %w", err)
-		}
-	}
-	for _, q := range list {
-		attr, mask := verbs.ToRTS(q.self.Type())
-		attr.MaxRdAtomic = max(attr.MaxRdAtomic, r.Reads)
-		if err := q.self.Modify(attr, mask); err != nil {
-			return fmt.Errorf("connect QPs: to RTS: %w", err)
+	return err
+}
+
+// Ready takes a QP from RESET to RTS. A UD QP has no peer.
+func (r Route) Ready(q verbs.QP, peer verbs.Peer) error {
+	init, initMask := r.toInit(q.Type())
+	rtr, rtrMask := verbs.ToRTR(q.Type(), peer)
+	rts, rtsMask := verbs.ToRTS(q.Type())
+	rtr.MaxDestRdAtomic, rts.MaxRdAtomic = max(rtr.MaxDestRdAtomic, r.Reads), max(rts.MaxRdAtomic, r.Reads)
+	for _, to := range []verbs.QPChange{{Attr: init, Mask: initMask}, {Attr: rtr, Mask: rtrMask}, {Attr: rts, Mask: rtsMask}} {
+		if err := q.Modify(to.Attr, to.Mask); err != nil {
+			return fmt.Errorf("connect QPs: to %s: %w", to.Attr.State, err)
 		}
 	}
 	return nil
 }
 
-// toInit is verbs.ToInit in the partition of the route.
+// toInit is verbs.ToInit in the partition of the route, and with its Q_Key.
 func (r Route) toInit(t verbs.QPType) (verbs.QPAttr, verbs.QPAttrMask) {
 	attr, mask := verbs.ToInit(t, r.Port, verbs.AccessLocalWrite|r.Access)
-	attr.PKeyIndex = r.PKeyIndex
+	attr.PKeyIndex, attr.QKey = r.PKeyIndex, cmp.Or(r.QKey, attr.QKey)
 	return attr, mask
 }

@@ -52,8 +52,9 @@ type Route struct {
 	MTU int
 	// Type is that of the GID by which the port is reached. It has no meaning with a LID.
 	Type verbs.GIDType
-	// PKeyIndex is that of the partition.
+	// PKeyIndex is that of the partition. QKey is that of UD QPs. Zero means [verbs.UDQKey].
 	PKeyIndex uint16
+	QKey      uint32
 	// Access is what the peer may do besides sending, and Reads how many reads may be outstanding.
 	Access verbs.Access
 	Reads  uint8
