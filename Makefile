@@ -76,7 +76,7 @@ demo: build ## Serve the metrics of real Soft-RoCE devices, in a VM, on 127.0.0.
 
 # What waits now and then runs beside the machines.
 .PHONY: test
-test: beside := test-browser test-e2e
+test: beside := test-e2e
 test: test-unit test-vm ## Run the tests, those on real devices in the VM included
 
 # What is delivered changes seldom, and takes a fifth of the time of all tests.
@@ -85,6 +85,13 @@ test-packaging: test-tools $(bin)/holder ## Try what is delivered: packages and 
 	@test/vm/setup
 	@tools/packages $(systemd_packages) $(image_packages) $(slurm_packages)
 	$(MAKE) --no-print-directory -o build -o test-tools -j 2 --output-sync=target test-systemd test-image test-deploy test-slurm test-npd
+
+# What people look at changes with metrics, findings and labels.
+.PHONY: test-views
+test-views: test-tools $(bin)/holder ## Look at the status page in a browser, and ask a real Prometheus each expression of dashboards and rules
+	@test/vm/setup
+	@tools/packages $(browser_packages)
+	$(MAKE) --no-print-directory -o build -o test-tools -j 2 --output-sync=target test-prometheus test-browser
 
 .PHONY: test-tools
 test-tools: build
@@ -126,14 +133,13 @@ test-browser: build ## Look at the status page in a browser; what it showed is i
 	$(test_env) RDMA_CHROMIUM=/usr/bin/chromium go test -tags browser ./test/browser
 
 # Those that take longest come first, so that none is left for the end.
-machines := test-audits test-preload test-prometheus test-devices test-some-adapters test-verbs test-moments test-vectors test-bed-fails
+machines := test-audits test-preload test-devices test-some-adapters test-verbs test-moments test-vectors test-bed-fails
 
 .PHONY: test-vm
 test-vm: test-tools $(bin)/yardstick $(bin)/holder $(bin)/libfaults.so ## Run the tests on real devices in the VM
 	@test/vm/setup
 # What they need has been made (-o): otherwise make begins those that need nothing, and leaves the
 # longest for the end. Two at a time: with more, all wait longer, and tests look more often at what they wait for.
-	@$(if $(beside),tools/packages $(browser_packages))
 	$(MAKE) --no-print-directory -o build -o test-tools -j 2 --output-sync=target $(wordlist 1,2,$(machines)) $(beside) $(wordlist 3,99,$(machines))
 
 # Of the test bed, that what fails in it is a failure, and a machine that ends, too.
