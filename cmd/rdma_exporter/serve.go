@@ -37,8 +37,9 @@ import (
 )
 
 const (
-	// gcPercent makes the heap small, since the exporter allocates in bursts, at scrapes.
-	gcPercent = 50
+	// memoryLimit is the memory, in bytes, from which on many scrapes at once make the exporter
+	// collect garbage more often.
+	memoryLimit = 80 << 20
 	// logTimeout limits how long the end waits until the log is written.
 	logTimeout = time.Second
 )
@@ -74,8 +75,8 @@ func runServe(ctx context.Context, o *options, std stdio) int {
 		// With more processors, the runtime wakes more threads for the same work.
 		runtime.GOMAXPROCS(1)
 	}
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryLimit)
 	}
 	logger.Info("Starting "+programName, "version", version.Info())
 	if err := e.run(ctx, reloads); err != nil {

@@ -166,7 +166,10 @@ func (a *assessor) add(o observation) {
 
 // sorted returns the findings in order, within their limits. Those with the same root cause are below the first one.
 func (a *assessor) sorted() []Finding {
-	kinds := Kinds()
+	var kinds []Kind
+	if len(a.found) > 1 { // The catalogue is long.
+		kinds = Kinds()
+	}
 	slices.SortStableFunc(a.found, func(x, y found) int {
 		return cmp.Or(
 			byHarm(x.Harm, y.Harm, x.Severity, y.Severity),
