@@ -53,38 +53,36 @@ func reason(list map[string][]string, e *expression) string {
 	return ""
 }
 
-// check makes sure that the exceptions are expressions that there are, each with a
-// reason, and once in a list.
+// check verifies that the exceptions are expressions that exist, and have reasons. Each is
+// listed once for whether it returns data, and once for healthy instances.
 func (x exceptions) check(t testing.TB, all []*expression) {
 	t.Helper()
 	known := make(map[string]kind)
 	for _, e := range all {
 		known[e.id()] = e.kind
 	}
-	for _, list := range []map[string][]string{x.Empty, x.Stirred, x.Either, x.Healthy, x.Unscraped} {
+	once := func(only kind, lists ...map[string][]string) {
 		seen := make(map[string]bool)
-		for reason, ids := range list {
-			for _, id := range ids {
-				if _, ok := known[id]; !ok {
-					t.Errorf("the list of exceptions has %s, which is no expression", id)
-				}
-				if seen[id] {
-					t.Errorf("%s is listed more than once", id)
-				}
-				seen[id] = true
-				if strings.TrimSpace(reason) == "" {
-					t.Errorf("%s is listed without a reason", id)
-				}
-			}
-		}
-	}
-	for _, list := range []map[string][]string{x.Healthy, x.Unscraped} {
-		for _, ids := range list {
-			for _, id := range ids {
-				if known[id] != kindAlert {
-					t.Errorf("the list of those that find something on healthy instances has %s, which is no alert", id)
+		for _, list := range lists {
+			for reason, ids := range list {
+				for _, id := range ids {
+					if _, ok := known[id]; !ok {
+						t.Errorf("the list of exceptions has %s, which is no expression", id)
+					}
+					if only != "" && known[id] != only {
+						t.Errorf("the list of those that find something on healthy instances has %s, which is no %s", id, only)
+					}
+					if seen[id] {
+						t.Errorf("%s is listed more than once", id)
+					}
+					seen[id] = true
+					if strings.TrimSpace(reason) == "" {
+						t.Errorf("%s is listed without a reason", id)
+					}
 				}
 			}
 		}
 	}
+	once("", x.Empty, x.Stirred, x.Either)
+	once(kindAlert, x.Healthy, x.Unscraped)
 }
