@@ -37,8 +37,8 @@ import (
 )
 
 const (
-	// memoryLimit is the memory, in bytes, from which on many scrapes at once make the exporter
-	// collect garbage more often.
+	// memoryLimit, in bytes, makes the exporter collect garbage more often when many scrapes come
+	// at once.
 	memoryLimit = 80 << 20
 	// logTimeout limits how long the end waits until the log is written.
 	logTimeout = time.Second

@@ -133,8 +133,8 @@ func trace(t *testing.T) (file string) {
 	return filepath.Join(dir, "trace")
 }
 
-// A stop is what came after another program's ibv_create_qp, by the time since then: the answer that
-// told of it, and the begin and the end of the last call of ibv_post_send. Zero means before.
+// stop has times since another program's ibv_create_qp returned: when the kernel reported the queue
+// pair, and when the last ibv_post_send began and ended. Zero means before.
 type stop struct{ told, began, ended time.Duration }
 
 // stopOf returns the stop of a trace, and how many calls of ibv_post_send began after it was said who holds

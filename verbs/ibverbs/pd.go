@@ -96,7 +96,7 @@ func (p *pd) RegMR(size int, access verbs.Access, node ...int) (verbs.MR, error)
 	}
 	p.dev.live++
 	if len(node) > 0 && !isOnNode(mapping, node[0]) {
-		err = fmt.Errorf("bind memory to NUMA node %d: not all of it is there, as if the node were full: %w", node[0], verbs.ErrNUMANode)
+		err = fmt.Errorf("bind memory to NUMA node %d: some pages are elsewhere, so it may be full: %w", node[0], verbs.ErrNUMANode)
 		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil

@@ -233,8 +233,8 @@ func (r *Responder) report(c *client, q *http.Request) (any, error) {
 	return answer.Report, err
 }
 
-// lease returns the child of a device. It starts one if there is none, or once the last has ended and
-// its lease is over.
+// lease returns the child that answers on a device. It starts a new one if there is none, or if the
+// last one has ended and its lease is over.
 func (r *Responder) lease(device string) (*lease, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
