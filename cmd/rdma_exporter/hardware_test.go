@@ -43,10 +43,7 @@ func TestHardwareChild(t *testing.T) {
 	var all simulated.Profile
 	for i, faults := range []string{"hang", "fail", "saturated", "", "refused", "reset", "flapping", "slow_link"} {
 		name := fmt.Sprint("sim", i)
-		p, err := simulated.ParseProfile("profile", fmt.Appendf(nil, "devices: [{name: %s, like: sim_ib0, driver: mlx5, hardware_faults: [%s]}]", name, faults))
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := running.Must(simulated.ParseProfile("profile", fmt.Appendf(nil, "devices: [{name: %s, like: sim_ib0, driver: mlx5, hardware_faults: [%s]}]", name, faults)))(t)
 		all.Devices = append(all.Devices, p.Devices...)
 		r.Devices = append(r.Devices, name)
 	}

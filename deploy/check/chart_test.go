@@ -344,9 +344,7 @@ func TestNotes(t *testing.T) {
 	dir := unpacked(t)
 	template := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: notes}\ndata:\n  notes: |\n" +
 		`    {{- include (print .Template.BasePath "/NOTES.txt") . | nindent 4 }}` + "\n"
-	if err := os.WriteFile(filepath.Join(dir, "templates", "notes.yaml"), []byte(template), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(filepath.Join(dir, "templates", "notes.yaml"), []byte(template), 0o600))
 	const (
 		noDevice = "NO DEVICE CAN BE OPENED"
 		level    = "Pod Security level privileged"
@@ -372,10 +370,7 @@ func TestNotes(t *testing.T) {
 		{"everything", "flags.probe.jitter=0.2", []string{level, ignored, blind}},
 	} {
 		t.Run(test.name+" "+test.set, func(t *testing.T) {
-			out, err := helmTemplate("rdma-exporter", dir, "--show-only", "templates/notes.yaml", "--values", valuesFile(test.name), "--set", test.set)
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := must(helmTemplate("rdma-exporter", dir, "--show-only", "templates/notes.yaml", "--values", valuesFile(test.name), "--set", test.set))(t)
 			for _, words := range []string{noDevice, level, open, wide, unknown, scheme, blind, ignored} {
 				if got, want := strings.Contains(out, words), slices.Contains(test.want, words); got != want {
 					t.Errorf("%q is in the notes: %t, want %t:\n%s", words, got, want, out)
@@ -421,9 +416,7 @@ func TestDocsURLPattern(t *testing.T) {
 			} `json:"docsURL"`
 		} `json:"definitions"`
 	}
-	if err := yaml.Unmarshal([]byte(read(t, "deploy/helm/rdma-exporter/values.schema.json")), &schema); err != nil {
-		t.Fatal(err)
-	}
+	check(t, yaml.Unmarshal([]byte(read(t, "deploy/helm/rdma-exporter/values.schema.json")), &schema))
 	if pattern := schema.Definitions.DocsURL.Pattern; pattern == "" || !strings.Contains(read(t, "cmd/rdma_exporter/configfile.go"), "`"+pattern+"`") {
 		t.Errorf("the exporter has another pattern than %q", pattern)
 	}

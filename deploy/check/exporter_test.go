@@ -67,19 +67,10 @@ basic_auth_users: {prometheus: $2a$10$b1xfXdmzL57EHyWETnkYQOnl18rSbws8V.ugnVxQhF
 
 func certificate(t *testing.T) (cert, key string) {
 	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	private := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	about := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"rdma-exporter"}, NotAfter: time.Now().Add(time.Hour)}
-	signed, err := x509.CreateCertificate(rand.Reader, about, about, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	encoded, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	signed := must(x509.CreateCertificate(rand.Reader, about, about, &private.PublicKey, private))(t)
+	encoded := must(x509.MarshalPKCS8PrivateKey(private))(t)
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed})),
 		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}))
 }
@@ -191,12 +182,8 @@ func runExporter(t *testing.T, c *corev1.Container, files map[string]string) {
 	args := expanded(t, c.Args)
 	for name, content := range files {
 		file := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		check(t, os.WriteFile(file, []byte(content), 0o600))
 		for i := range args {
 			args[i] = strings.ReplaceAll(args[i], "="+name, "="+file)
 		}
@@ -216,16 +203,11 @@ func runExporter(t *testing.T, c *corev1.Container, files map[string]string) {
 		args = append(args, "--provider=simulated")
 	}
 
-	log, err := os.Create(filepath.Join(dir, "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := must(os.Create(filepath.Join(dir, "log")))(t)
 	defer log.Close()
 	cmd := exec.Command(exporter, args...)
 	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, cmd.Start())
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	ended := make(chan error, 1)
@@ -296,9 +278,7 @@ func TestFlags(t *testing.T) {
 		Ref        string `json:"$ref"`
 	}
 	var schema node
-	if err := json.Unmarshal([]byte(read(t, "deploy/helm/rdma-exporter/values.schema.json")), &schema); err != nil {
-		t.Fatal(err)
-	}
+	check(t, json.Unmarshal([]byte(read(t, "deploy/helm/rdma-exporter/values.schema.json")), &schema))
 	var got, ignored []string
 	for name, group := range schema.Properties["flags"].Properties {
 		if group.Properties == nil {

@@ -13,10 +13,7 @@ import (
 // TestPodSecurityLevel verifies which Pod Security levels admit the pods, with the code of
 // the API server. The reasons are complete: the pods keep all other rules of each level.
 func TestPodSecurityLevel(t *testing.T) {
-	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	evaluator := must(policy.NewEvaluator(policy.DefaultChecks(), nil))(t)
 	refused := func(level api.LevelVersion, meta *metav1.ObjectMeta, spec *corev1.PodSpec) string {
 		result := policy.AggregateCheckResults(evaluator.EvaluatePod(level, meta, spec))
 		if result.Allowed {

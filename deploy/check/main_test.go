@@ -62,18 +62,29 @@ func render(t *testing.T, args ...string) (string, error) {
 
 func rendered(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := render(t, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must(render(t, args...))(t)
 	return out
 }
 
 func read(t *testing.T, path string) string {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(root, path))
+	content := must(os.ReadFile(filepath.Join(root, path)))(t)
+	return string(content)
+}
+
+// check ends the test if there is an error.
+func check(t *testing.T, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(content)
+}
+
+// must returns a function that returns the value, and ends the test if there is an error.
+func must[T any](value T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		check(t, err)
+		return value
+	}
 }

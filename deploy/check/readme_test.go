@@ -25,9 +25,7 @@ func TestReadme(t *testing.T) {
 	}
 	want := "\n" + valuesTable(t)
 	if *update {
-		if err := os.WriteFile(filepath.Join(root, name), []byte(head+tableHead+want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(filepath.Join(root, name), []byte(head+tableHead+want), 0o644))
 		return
 	}
 	if table != want {
@@ -79,10 +77,7 @@ func valuesTable(t *testing.T) string {
 		if isGroup {
 			told = depth
 		}
-		standard, err := json.Marshal(value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		standard := must(json.Marshal(value))(t)
 		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", strings.Join(path, "."), standard, strings.ReplaceAll(strings.Join(words, " "), "|", `\|`))
 		words = nil
 	}

@@ -39,9 +39,7 @@ func checkRules(t *testing.T, want map[string]string, objects []object) {
 	}
 	for _, rule := range rules {
 		var spec monitoringv1.PrometheusRuleSpec
-		if err := yaml.UnmarshalStrict([]byte(want[rule.Name]), &spec); err != nil {
-			t.Fatal(err)
-		}
+		check(t, yaml.UnmarshalStrict([]byte(want[rule.Name]), &spec))
 		if len(spec.Groups) == 0 || !reflect.DeepEqual(rule.Spec, spec) {
 			t.Errorf("%s has other groups than the file in alerts/", rule.Name)
 		}
@@ -147,9 +145,7 @@ func TestInhibitRules(t *testing.T) {
 		t.Fatal("docs/alerts.md has no inhibit_rules")
 	}
 	if *update {
-		if err := os.WriteFile(filepath.Join(root, name), []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(filepath.Join(root, name), []byte(want), 0o644))
 	}
 	if read(t, name) != want {
 		t.Errorf("%s is not that of docs/alerts.md; run: make generate", name)
@@ -162,9 +158,7 @@ func TestInhibitRules(t *testing.T) {
 			Equal          []string `json:"equal"`
 		} `json:"inhibit_rules"`
 	}
-	if err := yaml.UnmarshalStrict([]byte(want), &config); err != nil {
-		t.Fatal(err)
-	}
+	check(t, yaml.UnmarshalStrict([]byte(want), &config))
 	matchers := func(all []monitoringv1alpha1.Matcher) []string {
 		var texts []string
 		for _, m := range all {
@@ -229,14 +223,8 @@ func TestDashboards(t *testing.T) {
 func unpacked(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	loaded, err := loader.LoadDir(chart)
-	if err != nil {
-		t.Fatal(err)
-	}
-	archive, err := chartutil.Save(loaded, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	loaded := must(loader.LoadDir(chart))(t)
+	archive := must(chartutil.Save(loaded, dir))(t)
 	if out, err := exec.CommandContext(t.Context(), "tar", "--extract", "--file", archive, "--directory", dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -249,10 +237,7 @@ func TestPackage(t *testing.T) {
 	dir := unpacked(t)
 	var want, got []string
 	for _, kind := range []string{"alerts/*.yaml", "dashboards/*.json"} {
-		files, err := filepath.Glob(filepath.Join(root, kind))
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := must(filepath.Glob(filepath.Join(root, kind)))(t)
 		for _, file := range files {
 			want = append(want, filepath.Join(filepath.Dir(kind), filepath.Base(file)))
 		}

@@ -33,9 +33,7 @@ func validate(t *testing.T, kind string, o object, document []byte) {
 		errs = append(errs, invalid(meta.Child("namespace"), namespace, validation.IsDNS1123Label)...)
 	}
 	var fields any
-	if err := yaml.Unmarshal(document, &fields); err != nil {
-		t.Fatal(err)
-	}
+	check(t, yaml.Unmarshal(document, &fields))
 	errs = append(errs, validateSet(at, fields)...)
 
 	for _, err := range errs {

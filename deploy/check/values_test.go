@@ -284,17 +284,11 @@ func TestConfigKeys(t *testing.T) {
 		t.Fatal("docs/reference/configuration.md has no whole configuration file")
 	}
 	file := filepath.Join(t.TempDir(), "values.yaml")
-	if err := os.WriteFile(file, []byte("config:\n  "+strings.ReplaceAll(whole, "\n", "\n  ")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(file, []byte("config:\n  "+strings.ReplaceAll(whole, "\n", "\n  ")), 0o600))
 	var got, want any
 	config := only[*corev1.ConfigMap](t, decode(t, rendered(t, "--values", file)))
-	if err := yaml.UnmarshalStrict([]byte(config.Data["config.yml"]), &got); err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.UnmarshalStrict([]byte(whole), &want); err != nil {
-		t.Fatal(err)
-	}
+	check(t, yaml.UnmarshalStrict([]byte(config.Data["config.yml"]), &got))
+	check(t, yaml.UnmarshalStrict([]byte(whole), &want))
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("the file is\n%s\ninstead of\n%s", config.Data["config.yml"], whole)
 	}
@@ -356,10 +350,7 @@ func renderWith(t *testing.T, values map[string]any) (string, error) {
 	t.Helper()
 	var args []string
 	for name, value := range values {
-		encoded, err := json.Marshal(value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		encoded := must(json.Marshal(value))(t)
 		args = append(args, "--set-json", name+"="+string(encoded))
 	}
 	return render(t, args...)
@@ -367,23 +358,15 @@ func renderWith(t *testing.T, values map[string]any) (string, error) {
 
 func renderedWith(t *testing.T, values map[string]any) string {
 	t.Helper()
-	out, err := renderWith(t, values)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must(renderWith(t, values))(t)
 	return out
 }
 
 func parse(t *testing.T, file string) map[string]any {
 	t.Helper()
-	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := must(os.ReadFile(file))(t)
 	var all map[string]any
-	if err := yaml.UnmarshalStrict(content, &all); err != nil {
-		t.Fatal(err)
-	}
+	check(t, yaml.UnmarshalStrict(content, &all))
 	return all
 }
 
@@ -459,9 +442,7 @@ func TestReleaseSize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := packed.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, packed.Close())
 	size := len(encode(release.Bytes()))
 	t.Logf("some %d KiB", size>>10)
 	if size > 900<<10 {

@@ -154,10 +154,7 @@ func moves(r verbs.BandwidthRun, speed float64) (verbs.BandwidthResult, error) {
 // options returns those for a simulated device with two NUMA nodes.
 func options(t *testing.T, keys string, change func(*bandwidth.Options), out *bytes.Buffer) bandwidth.Options {
 	t.Helper()
-	p, err := simulated.ParseProfile("profile", []byte("devices: [{name: sim0, like: sim_ib0, "+keys+"}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := running.Must(simulated.ParseProfile("profile", []byte("devices: [{name: sim0, like: sim_ib0, "+keys+"}]")))(t)
 	o := bandwidth.Options{Nodes: map[int][]int{0: {0, 1}, 2: nil}, Hardware: *device("sim0").Hardware}
 	o.Options = session.Options{Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) }, Device: "sim0", Out: wire.NewWriter(out)}
 	if change != nil {

@@ -88,9 +88,7 @@ func start(t *testing.T, kind string) (cmd *exec.Cmd, end func()) {
 	cmd.Env = append(os.Environ(), childVariable+"="+kind)
 	stdin, err := cmd.StdinPipe()
 	stdout, err2 := cmd.StdoutPipe()
-	if err := errors.Join(err, err2, cmd.Start()); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, errors.Join(err, err2, cmd.Start()))
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -114,9 +112,7 @@ func TestSelf(t *testing.T) {
 
 	comm, err := os.ReadFile("/proc/self/comm")
 	cgroup, err2 := os.ReadFile("/proc/self/cgroup")
-	if err := errors.Join(err, err2); err != nil {
-		t.Fatal(err)
-	}
+	running.Check(t, errors.Join(err, err2))
 	id, err := r.Identify(self)
 	in := strings.Contains(string(cgroup), ":"+id.Cgroup+"\n")
 	if err != nil || id.PID != self || id.Comm+"\n" != string(comm) || !in {
@@ -214,10 +210,7 @@ func TestThreads(t *testing.T) {
 	}
 	r := readerOf(t, "/proc", "/sys/fs/cgroup")
 	for _, e := range entries {
-		thread, err := strconv.Atoi(e.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
+		thread := running.Must(strconv.Atoi(e.Name()))(t)
 		pid, process := r.Process(thread)
 		answers := answersSignals(thread)
 		_, err = os.Stat("/proc/self/task/" + e.Name())

@@ -13,9 +13,7 @@ import (
 func File(t testing.TB, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	Check(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 

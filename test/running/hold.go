@@ -24,17 +24,9 @@ type Held struct {
 func Hold(t testing.TB, cmd *exec.Cmd) *Held {
 	t.Helper()
 	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in := Must(cmd.StdinPipe())(t)
+	out := Must(cmd.StdoutPipe())(t)
+	Check(t, cmd.Start())
 	h := &Held{cmd: cmd, in: in}
 	t.Cleanup(h.Release)
 	lines := bufio.NewScanner(out)

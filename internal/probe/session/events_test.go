@@ -31,18 +31,12 @@ func TestEvents(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := simulated.ParseProfile("profile", []byte("devices:\n  - name: sim0\n    like: sim_ib0\n"+tt.yaml))
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := running.Must(simulated.ParseProfile("profile", []byte("devices:\n  - name: sim0\n    like: sim_ib0\n"+tt.yaml)))(t)
 			var out bytes.Buffer
-			err = session.Run(t.Context(), session.Options{
+			running.Check(t, session.Run(t.Context(), session.Options{
 				Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
 				Device:   "sim0", Out: wire.NewWriter(&out),
-			}, func(context.Context, *session.Session) error { return nil })
-			if err != nil {
-				t.Fatal(err)
-			}
+			}, func(context.Context, *session.Session) error { return nil }))
 			r := state.Run{Device: "sim0"}
 			running.Check(t, wire.Read(&out, &r))
 			if r.Error != "" || !slices.Equal(r.Events, tt.want) {

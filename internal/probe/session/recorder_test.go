@@ -53,14 +53,11 @@ func TestExhausted(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			profile, err := simulated.ParseProfile("profile", []byte("devices: [{name: dev, like: sim_rxe0, faults: [{verb: ibv_create_cq, "+c.fault+"}]}]"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			profile := running.Must(simulated.ParseProfile("profile", []byte("devices: [{name: dev, like: sim_rxe0, faults: [{verb: ibv_create_cq, "+c.fault+"}]}]")))(t)
 			refused := state.Refused{Type: "cq", Verb: "ibv_create_cq", Errno: "ENOMEM", Objects: 4012}
 			var b bytes.Buffer
 			asked := 0
-			err = session.Run(t.Context(), session.Options{
+			err := session.Run(t.Context(), session.Options{
 				Provider: func(tracer verbs.Tracer) verbs.Provider { return simulated.New(profile, tracer) }, Device: "dev",
 				Exhausted: func(err *verbs.Error) (state.Refused, bool) {
 					asked++
