@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -55,7 +54,11 @@ func runBandwidth(ctx context.Context, o *options, std stdio) int {
 		complain(std, err)
 		return exitUsage
 	}
-	text, good := bandwidth.NewReport(names, func(name string) state.Bandwidth { return s.Bandwidth(ctx, name) }).Text(o.bandwidth.json)
+	var all []state.Bandwidth
+	for _, name := range names {
+		all = append(all, s.Bandwidth(ctx, name))
+	}
+	text, good := bandwidth.NewReport(all).Text(o.bandwidth.json)
 	if err := writeOut([]byte(text), std); err != nil || !good {
 		return exitFailed
 	}
@@ -81,10 +84,6 @@ func measureBandwidth(ctx context.Context, s settings, o session.Options) error 
 	runtime.GOMAXPROCS(2) //nolint:mnd // one for the goroutine that watches
 	m := bandwidth.Options{Options: o, Nodes: hardware.NUMANodes(ctx, s.Hardware.Sysfs)}
 	if !s.Anyway {
-		s.When = whenIdle
-		if used := reducedFor(ctx, s, o.Device); used != nil {
-			return errors.Join(o.Out.Send(wire.Line{Reduced: used}), o.Out.Send(wire.Line{End: &wire.End{}}))
-		}
 		u, done, err := usageOf(s, o.Device)
 		if err != nil {
 			return err

@@ -112,7 +112,7 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 		answer.Serve(ctx, opened, inUse, os.NewFile(child.ExtraFD, "parent"))
 		return nil
 	case string(state.KindBandwidth):
-		return measureBandwidth(ctx, s, opened)
+		s.When = map[bool]string{false: whenIdle, true: whenAlways}[s.Anyway]
 	}
 	reduced := reducedFor(ctx, s, o.device)
 	switch {
@@ -120,6 +120,8 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 		return errors.Join(out.Send(wire.Line{Reduced: reduced}), out.Send(wire.Line{End: &wire.End{}}))
 	case o.command == commandAsk:
 		return askPeer(ctx, in, driver, opened)
+	case o.command == string(state.KindBandwidth):
+		return measureBandwidth(ctx, s, opened)
 	}
 	opened.Exhausted = func(err *verbs.Error) (state.Refused, bool) { return exhausted(ctx, s, o.device, err) }
 	return work(ctx, o.command, in.Request, probe.Options{

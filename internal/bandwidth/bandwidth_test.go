@@ -148,7 +148,7 @@ func faked(r result) func(*bandwidth.Options) {
 
 // moves is the result of a run at a speed, in bytes per second.
 func moves(r verbs.BandwidthRun, speed float64) (verbs.BandwidthResult, error) {
-	return r.Simulate("sim0", speed, nil)
+	return r.Simulate(speed), nil
 }
 
 // options returns those for a simulated device with two NUMA nodes.
@@ -326,7 +326,7 @@ func TestReport(t *testing.T) {
 		{[]state.Bandwidth{{Hardware: new(state.Hardware), Device: "siw0", Skipped: "iWARP"}}, true, []string{"siw0: not measured: iWARP"}},
 		{[]state.Bandwidth{{Hardware: new(state.Hardware), Device: "rxe0", Skipped: "x", Interrupted: "in use"}}, false, []string{"rxe0: interrupted: in use", "rxe0: not measured: x"}},
 	} {
-		r := bandwidth.NewReport(make([]string, len(c.devices)), func(string) state.Bandwidth { d := c.devices[0]; return d })
+		r := bandwidth.NewReport(c.devices)
 		text, good := r.Text(false)
 		for _, want := range c.want {
 			if !strings.Contains(text, want) || good != c.good {

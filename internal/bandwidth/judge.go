@@ -42,8 +42,18 @@ func fastest(b *state.Bandwidth, port int) (near, worst, best float64) {
 	return cmp.Or(near, best), worst, best // The device's own node may have no memory.
 }
 
+// shortfall is what a device lacks, in words, and the highest bound that it misses, in bytes per second.
+type shortfall struct {
+	detail string
+	bound  float64
+}
+
+func (s *shortfall) add(bound float64, format string, args ...any) {
+	s.detail, s.bound = s.detail+fmt.Sprintf(format, args...)+"; ", max(s.bound, bound)
+}
+
 // Evaluate returns the findings, at most one of each kind for a device. Siblings are ports of the same
-// model and rate.
+// model and rate. A cell with a Best is compared with that too, but never with more than the rate of the port.
 func Evaluate(all []state.Bandwidth) (findings []Finding) {
 	siblings := make(map[string][]float64)
 	kind := func(b *state.Bandwidth, p state.HardwarePort) string {
@@ -57,7 +67,7 @@ func Evaluate(all []state.Bandwidth) (findings []Finding) {
 		}
 	}
 	for i := range all {
-		b, slow, uneven, missed, lacked := &all[i], "", "", 0.0, 0.0
+		b, low, past, uneven := &all[i], shortfall{}, shortfall{}, shortfall{}
 		for _, p := range b.Hardware.Ports {
 			near, worst, best := fastest(b, p.Number)
 			most, by := p.Rate/8, "its rate"
@@ -69,21 +79,25 @@ func Evaluate(all []state.Bandwidth) (findings []Finding) {
 				most, by = others[n/2], "the median of its siblings"
 			}
 			if near > 0 && near < enoughOfLink*most {
-				slow += fmt.Sprintf("port %d moves %s of %s, %s; ", p.Number, gigabits(near), gigabits(most), by)
-				missed = max(missed, most)
+				low.add(most, "port %d moves %s of %s, %s", p.Number, gigabits(near), gigabits(most), by)
 			}
 			if worst < enoughOfNode*best {
-				uneven += fmt.Sprintf("port %d moves %s with the slowest NUMA node and %s with the fastest; ", p.Number, gigabits(worst), gigabits(best))
-				lacked = max(lacked, best)
+				uneven.add(best, "port %d moves %s with the slowest NUMA node and %s with the fastest", p.Number, gigabits(worst), gigabits(best))
+			}
+			for _, c := range b.Cells {
+				if was := min(c.Best, cmp.Or(p.Rate/8, c.Best)); near > 0 && c.Port == p.Number && c.BytesPerSecond < enoughOfLink*was {
+					past.add(was, "port %d moves %s (%s, NUMA node %d), and has moved %s", c.Port, gigabits(c.BytesPerSecond), c.Operation, c.Node, gigabits(c.Best))
+				}
 			}
 		}
-		if slow != "" {
-			reason, why := cause(b, missed)
-			findings = append(findings, Finding{"bandwidth_low", b.Device, reason, slow + why})
-		}
-		if uneven != "" {
-			reason, why := cause(b, lacked)
-			findings = append(findings, Finding{"numa_asymmetric", b.Device, reason, uneven + why})
+		for _, f := range []struct {
+			kind string
+			shortfall
+		}{{"bandwidth_low", cmp.Or(low, past)}, {"numa_asymmetric", uneven}} {
+			if f.detail != "" {
+				reason, why := cause(b, f.bound)
+				findings = append(findings, Finding{f.kind, b.Device, reason, f.detail + why})
+			}
 		}
 	}
 	return findings
@@ -138,14 +152,9 @@ type Report struct {
 	Findings []Finding         `json:"findings"`
 }
 
-// NewReport measures devices one after the other.
-func NewReport(devices []string, measure func(device string) state.Bandwidth) (r Report) {
-	r.Version = 1
-	for _, name := range devices {
-		r.Devices = append(r.Devices, measure(name))
-	}
-	r.Findings = append([]Finding{}, Evaluate(r.Devices)...)
-	return r
+// NewReport returns the report about what was measured.
+func NewReport(all []state.Bandwidth) Report {
+	return Report{1, all, append([]Finding{}, Evaluate(all)...)}
 }
 
 func gigabits(bytesPerSecond float64) string { return fmt.Sprintf("%.4g Gb/s", bytesPerSecond*8/1e9) }
@@ -160,14 +169,10 @@ func (r Report) Text(asJSON bool) (text string, good bool) {
 	for _, d := range r.Devices {
 		var row [7]float64
 		for i, c := range d.Cells {
-			column, value := slices.Index([]int{small, medium, large}, c.Size)+1, c.BytesPerSecond*8/1e9
+			value := map[bool]float64{true: c.MessagesPerSecond / 1e6, false: c.BytesPerSecond * 8 / 1e9}[c.Size <= small]
+			column := slices.Index([]int{small, medium, large}, c.Size) + 1 + map[string]int{"read": 3}[c.Operation]
 			if c.Inline {
 				column = 0
-			} else if c.Operation == "read" {
-				column += 3
-			}
-			if c.Size <= small {
-				value = c.MessagesPerSecond / 1e6
 			}
 			row[column] = max(row[column], value)
 			if i+1 == len(d.Cells) || d.Cells[i+1].Port != c.Port || d.Cells[i+1].Node != c.Node {

@@ -105,18 +105,14 @@ func (s BandwidthState) Next(run *Run) BandwidthState {
 	b.Time, s.Measured, s.Large, s.Failures = run.Started, &b, nil, 0
 	for _, c := range b.Cells {
 		same := func(o BandwidthCell) bool { return o.Port == c.Port && o.Node == c.Node && o.Operation == c.Operation }
-		i := slices.IndexFunc(s.Large, same)
-		switch {
-		case c.Size < LargeMessage:
-		case i < 0:
-			if n := slices.IndexFunc(past, same); n >= 0 {
-				c.Best = past[n].Best
+		c.Best = c.BytesPerSecond
+		for _, o := range slices.Concat(past, s.Large) {
+			if same(o) {
+				c.Best = max(c.Best, o.Best)
 			}
-			c.Best = max(c.Best, c.BytesPerSecond)
-			s.Large = append(s.Large, c)
-		case c.BytesPerSecond > s.Large[i].BytesPerSecond:
-			c.Best = max(s.Large[i].Best, c.BytesPerSecond)
-			s.Large[i] = c
+		}
+		if i := slices.IndexFunc(s.Large, same); c.Size >= LargeMessage && (i < 0 || c.BytesPerSecond > s.Large[i].BytesPerSecond) {
+			s.Large = append(slices.DeleteFunc(s.Large, same), c)
 		}
 	}
 	return s

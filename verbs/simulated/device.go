@@ -1,6 +1,7 @@
 package simulated
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"syscall"
@@ -74,7 +75,10 @@ func (d *device) PKey(number, index int) (verbs.PKey, error) {
 }
 
 func (d *device) Bandwidth(r verbs.BandwidthRun) (verbs.BandwidthResult, error) {
-	return r.Simulate(d.name, d.profile.Bandwidth, d.use())
+	if err := d.use(); err != nil || d.profile.Bandwidth == 0 {
+		return verbs.BandwidthResult{}, cmp.Or(err, error(&verbs.Error{Verb: verbs.PostSend, Device: d.name, Errno: syscall.EOPNOTSUPP}))
+	}
+	return r.Simulate(d.profile.Bandwidth), nil
 }
 
 func (d *device) Cost(create func()) (verbs.Memory, error) {
