@@ -61,6 +61,6 @@ func addPaths(b *builder, name string, paths []state.PathState) {
 		b.gauge("rdma_path_flows", float64(p.Flows), name, peer, device)
 		b.gauge("rdma_path_flows_failed", float64(p.FlowsFailed), name, peer, device)
 		b.positive("rdma_path_mtu_bytes", float64(p.MTU), name, peer, device)
-		b.gauge("rdma_path_info", 1, name, peer, device, p.Rail, p.ToR, p.PeerRail, p.PeerToR, p.Clock, string(p.Suspect))
+		b.gauge("rdma_path_info", 1, name, peer, device, p.Rail, p.ToR, p.PeerRail, p.PeerToR, p.Clock, p.Suspect)
 	}
 }

@@ -58,8 +58,9 @@ func runBandwidth(ctx context.Context, o *options, std stdio) int {
 	for _, name := range names {
 		all = append(all, s.Bandwidth(ctx, name))
 	}
-	text, good := bandwidth.NewReport(all).Text(o.bandwidth.json)
-	if err := writeOut([]byte(text), std); err != nil || !good {
+	report := bandwidth.NewReport(all)
+	text, good := report.Text()
+	if err := writeResult(text, report, o.bandwidth.json, std); err != nil || !good {
 		return exitFailed
 	}
 	return exitOK

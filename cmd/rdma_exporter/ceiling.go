@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"runtime"
@@ -66,12 +65,7 @@ func runCeiling(ctx context.Context, o *options, std stdio) int {
 	startThreads(spareThreads)
 	runtime.KeepAlive(make([]byte, reservedHeap))
 	report := follow(ctx, search, std)
-	text := []byte(report.String())
-	if f.json {
-		text, _ = json.MarshalIndent(report, "", "  ") // It has plain fields.
-		text = append(text, '\n')
-	}
-	if err = writeOut(text, std); err != nil {
+	if err = writeResult(report.String(), report, f.json, std); err != nil {
 		complain(std, err)
 	}
 	if err != nil || !report.EndedBy.IsLimit() {

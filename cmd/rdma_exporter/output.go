@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -48,6 +49,16 @@ func write(flag, path string, text []byte, std stdio) error {
 		return fmt.Errorf("%s %s: %w; the previous file is unchanged", flag, path, err)
 	}
 	return nil
+}
+
+// writeResult writes the text of a result, or the result as JSON. It has plain fields.
+func writeResult(text string, result any, asJSON bool, std stdio) error {
+	b := []byte(text)
+	if asJSON {
+		b, _ = json.MarshalIndent(result, "", "  ")
+		b = append(b, '\n')
+	}
+	return writeOut(b, std)
 }
 
 func writeOut(text []byte, std stdio) error {

@@ -1,16 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -97,9 +96,13 @@ func askPeer(ctx context.Context, in wire.Input[settings], driver errata.Driver,
 
 // runPath is the command path.
 func runPath(ctx context.Context, o *options, std stdio) int {
+	var b strings.Builder
 	found, err := askAll(ctx, o)
 	if err == nil {
-		err = writePaths(found, o, std)
+		err = terminal.WritePaths(&b, found, terminal.Detect(file(std.out), os.Getenv))
+	}
+	if err == nil {
+		err = writeResult(b.String(), found, o.path.json, std)
 	}
 	if err != nil {
 		complain(std, err)
@@ -144,19 +147,4 @@ func askAll(ctx context.Context, o *options) (found []api.PathRow, err error) {
 		found = append(found, api.PathRows(name, []state.PathState{p}, time.Now())...)
 	}
 	return found, nil
-}
-
-func writePaths(found []api.PathRow, o *options, std stdio) (err error) {
-	var b bytes.Buffer
-	if o.path.json {
-		e := json.NewEncoder(&b)
-		e.SetIndent("", "  ")
-		err = e.Encode(found)
-	} else {
-		err = terminal.WritePaths(&b, found, terminal.Detect(file(std.out), os.Getenv))
-	}
-	if err != nil {
-		return fmt.Errorf("encode the result: %w", err)
-	}
-	return writeOut(b.Bytes(), std)
 }

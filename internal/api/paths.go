@@ -51,7 +51,7 @@ func PathRows(device string, all []state.PathState, now time.Time) (rows []PathR
 			r.Like = health.SeverityInfo
 		}
 		r.Cells = []string{
-			p.Peer, p.PeerDevice, text.JoinWords(", RC ", string(p.Result), p.RC), string(p.Suspect),
+			p.Peer, p.PeerDevice, text.JoinWords(", RC ", string(p.Result), p.RC), p.Suspect,
 			known(p.RTTMedian > 0, text.Duration(p.RTTMin)+", "+text.Duration(p.RTTMedian)+", "+text.Duration(p.RTTMax)),
 			known(p.Sent > 0, fmt.Sprintf("%d, %d of %d", p.LostForward, p.LostReverse, p.Sent)), known(p.MTU > 0, text.Number(p.MTU)),
 			cmp.Or(known(!p.Worked.IsZero(), text.Ago(now, p.Worked)), "not yet") + known(p.Failures > 0, ", failed "+text.Count(p.Failures, "time", "times")),

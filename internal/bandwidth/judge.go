@@ -2,7 +2,6 @@ package bandwidth
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -159,9 +158,9 @@ func NewReport(all []state.Bandwidth) Report {
 
 func gigabits(bytesPerSecond float64) string { return fmt.Sprintf("%.4g Gb/s", bytesPerSecond*8/1e9) }
 
-// Text returns a row for each port and NUMA node, and lines, or JSON. It is good if nothing is wrong
+// Text returns a row for each port and NUMA node, and lines. It is good if nothing is wrong
 // or missing, except what devices do not support.
-func (r Report) Text(asJSON bool) (text string, good bool) {
+func (r Report) Text() (text string, good bool) {
 	var out, lines strings.Builder
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "device\tport\tnode\twrite inline\t64 B\t4 KiB\t1 MiB\tread 64 B\t4 KiB\t1 MiB\t")
@@ -191,9 +190,5 @@ func (r Report) Text(asJSON bool) (text string, good bool) {
 		fmt.Fprintf(&lines, "%s: %s: %s\n", f.Device, f.Kind, f.Detail)
 	}
 	_ = w.Flush() // A strings.Builder takes everything.
-	if asJSON {
-		b, _ := json.MarshalIndent(r, "", "  ") // It has plain fields.
-		return string(b) + "\n", good
-	}
 	return out.String() + "Up to 64 B in million messages/s, others in Gb/s. 0: the device cannot.\n" + lines.String(), good
 }

@@ -8,6 +8,6 @@ func Assess(dev *state.DeviceState, c Config, history History) []Finding {
 		return nil
 	}
 	alone := state.Snapshot{Devices: []state.DeviceState{*dev}}
-	a := assessor{state: dev, config: &c, deviceHistory: history.of(dev, &c), unplugged: unplugged(&alone)}
+	a := assessor{state: dev, config: &c, deviceHistory: history.of(dev, &c), unplugged: unplugged(&alone), host: alone.Devices}
 	return a.assess()
 }

@@ -272,7 +272,7 @@ func unexpected() (all []health.Finding) {
 
 // asking returns devices with every kind of finding about paths to peers.
 func asking() (all []*state.DeviceState) {
-	add := func(suspect state.PathSuspect, failures int, results ...state.PathResult) {
+	add := func(suspect string, failures int, results ...state.PathResult) {
 		s := probed()
 		for i, r := range results {
 			s.Paths = append(s.Paths, state.PathState{Failures: failures, Path: state.Path{
@@ -286,7 +286,7 @@ func asking() (all []*state.DeviceState) {
 		all = append(all, s)
 	}
 	add(state.SuspectDevice, 2, state.PathSource, state.PathSource)
-	for _, suspect := range []state.PathSuspect{state.SuspectDevice, state.SuspectPeer, state.SuspectPath} {
+	for _, suspect := range []string{state.SuspectDevice, state.SuspectPeer, state.SuspectPath} {
 		add(suspect, 2, state.PathForward, state.PathOK)
 		add(suspect, 0, state.PathForward, state.PathSlow)
 	}
@@ -301,6 +301,6 @@ func slow() *state.DeviceState {
 	for node, rate := range []float64{2e9, 1e9} {
 		b.Cells = append(b.Cells, state.BandwidthCell{Port: 1, Node: node, Operation: "read", Size: state.LargeMessage, BytesPerSecond: rate})
 	}
-	s.Bandwidth = &state.BandwidthState{Measured: b}
+	s.Bandwidth = &state.BandwidthState{Measured: b, Large: b.Cells}
 	return s
 }

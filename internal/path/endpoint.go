@@ -89,7 +89,7 @@ func (e *Endpoint) open(qps, buffers int) (err error) {
 		return err
 	}
 	for range qps {
-		q, err := e.create(verbs.UD, buffers)
+		q, err := e.QP(verbs.UD, buffers)
 		if err == nil {
 			err = e.route.Ready(q, verbs.Peer{})
 		}
@@ -107,17 +107,15 @@ func (e *Endpoint) PortActive() bool {
 	return err == nil && attr.State == verbs.PortActive
 }
 
-func (e *Endpoint) create(t verbs.QPType, n int) (verbs.QP, error) {
+// QP creates a queue pair with room for n requests of each kind.
+func (e *Endpoint) QP(t verbs.QPType, n int) (verbs.QP, error) {
 	return e.sc.QP(e.pd, verbs.QPInitAttr{
 		Type: t, SendCQ: e.cq, RecvCQ: e.cq, SignalAll: true,
 		Cap: verbs.QPCap{MaxSendWR: uint32(n), MaxRecvWR: uint32(n), MaxSendSGE: 1, MaxRecvSGE: 1},
 	})
 }
 
-// RC creates a queue pair for one message on a reliable connection.
-func (e *Endpoint) RC() (verbs.QP, error) { return e.create(verbs.RC, 1) }
-
-// Connect connects a queue pair of RC, and posts the message, or else the receive of one. Its
+// Connect connects an RC queue pair, and posts the message, or else the receive of one. Its
 // completion has the MessageBuffer.
 func (e *Endpoint) Connect(q verbs.QP, to verbs.AHAttr, qpn uint32, mtu int, sends bool) error {
 	if err := e.route.Ready(q, verbs.Peer{AH: to, QPN: qpn, PathMTU: mtu}); err != nil {

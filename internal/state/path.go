@@ -18,7 +18,7 @@ type Path struct {
 	PeerToR  string     `json:"peer_tor,omitempty" wire:"name"`
 	Result   PathResult `json:"result"`
 	// Suspect is what is to blame. Empty if nothing is.
-	Suspect PathSuspect `json:"suspect,omitempty"`
+	Suspect string `json:"suspect,omitempty" wire:"word"`
 	// Detail is the evidence, in words, with the verb and errno that failed, if one did.
 	Detail string `json:"detail,omitempty"`
 	Verb   string `json:"verb,omitempty" wire:"name"`
@@ -98,20 +98,12 @@ func PathResults() []PathResult {
 // Valid reports whether the result is known.
 func (r PathResult) Valid() bool { return slices.Contains(PathResults(), r) }
 
-// PathSuspect is what is to blame for a path that does not work.
-type PathSuspect string
-
-// The suspects.
+// What can be to blame for a path that does not work.
 const (
-	SuspectDevice PathSuspect = "device"
-	SuspectPeer   PathSuspect = "peer"
-	SuspectPath   PathSuspect = "path"
+	SuspectDevice = "device"
+	SuspectPeer   = "peer"
+	SuspectPath   = "path"
 )
-
-// Valid reports whether the suspect is known.
-func (s PathSuspect) Valid() bool {
-	return s == SuspectDevice || s == SuspectPeer || s == SuspectPath
-}
 
 // PathState is the last result for a pair of devices, and its past.
 type PathState struct {

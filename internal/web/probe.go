@@ -49,13 +49,13 @@ func probed(p *state.PathState) prometheus.Gatherer {
 	}
 	add(map[bool]float64{false: 1}[p.Failed()], "probe_success", "Whether the path works.", nil)
 	add(float64(p.At.UnixMilli())/1e3, "rdma_path_timestamp_seconds", "Start of the last run, in seconds since the epoch.", nil)
-	if p.Sent > 0 {
-		for direction, n := range map[string]int{"forward": p.LostForward, "reverse": p.LostReverse} {
+	for direction, n := range map[string]int{"forward": p.LostForward, "reverse": p.LostReverse} {
+		if p.Sent > 0 {
 			add(float64(n), "rdma_path_packets_lost", "Packets that the last run lost.", prometheus.Labels{"direction": direction})
 		}
 	}
-	if p.RTTMedian > 0 {
-		for stat, rtt := range map[string]time.Duration{"min": p.RTTMin, "median": p.RTTMedian, "max": p.RTTMax} {
+	for stat, rtt := range map[string]time.Duration{"min": p.RTTMin, "median": p.RTTMedian, "max": p.RTTMax} {
+		if rtt > 0 {
 			add(rtt.Seconds(), "rdma_path_rtt_seconds", "Round trip time in the last run.", prometheus.Labels{"stat": stat})
 		}
 	}

@@ -149,7 +149,7 @@ func TestCauses(t *testing.T) {
 		cause   func(t *testing.T, target string) string
 		args    []string
 		result  state.PathResult
-		suspect state.PathSuspect
+		suspect string
 		errno   string
 		rc      string
 		status  int

@@ -444,7 +444,7 @@ func Hostile(s string) Host {
 		Interrupts: []state.Interrupt{{Vector: -1, IRQ: -1, Name: s, CPUs: s, Effective: s, Count: 1<<64 - 1}},
 	}, Drops: []state.CounterDrop{{Port: -1, Group: state.CounterGroup(s), Name: s, Resets: 1<<64 - 1}}, Links: []state.Link{{Port: -1, Ups: 1<<64 - 1}}}
 	d.Paths = []state.PathState{{Path: state.Path{
-		Peer: s, PeerDevice: s, Result: state.PathResult(s), Suspect: state.PathSuspect(s), Detail: s, Sent: -1, LostForward: -9, MTU: -1, RTTMedian: 1, RC: s,
+		Peer: s, PeerDevice: s, Result: state.PathResult(s), Suspect: s, Detail: s, Sent: -1, LostForward: -9, MTU: -1, RTTMedian: 1, RC: s,
 	}, At: Now().Add(time.Hour), Failures: -1}}
 	found := []health.Finding{{
 		Kind: health.Kind(s), Severity: health.SeverityWarning, Subject: s, Message: s, Meaning: s, Action: s,

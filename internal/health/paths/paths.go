@@ -31,7 +31,7 @@ func Of(d *state.DeviceState, host []state.DeviceState) []Finding {
 	all, members := []Finding(nil), [][]*state.PathState(nil)
 	for i := range 2 * len(d.Paths) { // Those that are worse than an info come first.
 		p := &d.Paths[i%len(d.Paths)]
-		f := Finding{Slow: !p.Failed(), Case: string(p.Suspect), Severity: severity(p, works, dead)}
+		f := Finding{Slow: !p.Failed(), Severity: severity(p, works, dead)}
 		switch {
 		case f.Severity == "", (f.Severity == state.SeverityInfo || dead && p.Worked.IsZero()) != (i >= len(d.Paths)):
 			continue
@@ -40,7 +40,7 @@ func Of(d *state.DeviceState, host []state.DeviceState) []Finding {
 		case dead, p.Suspect == state.SuspectDevice && !f.Slow:
 			f.Case, f.Subject = "device", "device"
 		case p.Suspect == state.SuspectPeer && !f.Slow:
-			f.Subject = "peer " + text.Name(p.Peer)
+			f.Case, f.Subject = "peer", "peer "+text.Name(p.Peer)
 		default:
 			f.Case, f.Subject = "path", "path "+text.Name(p.Peer)
 		}

@@ -26,7 +26,7 @@ func pair(t *testing.T, text string) state.PathState {
 	for _, w := range words[2:] {
 		switch w {
 		case "device", "peer", "path":
-			p.Suspect = state.PathSuspect(w)
+			p.Suspect = w
 		case "worked":
 			p.Worked = at().Add(-time.Hour)
 		case "reached":

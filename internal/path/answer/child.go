@@ -200,7 +200,7 @@ func (r *responder) accept(ctx context.Context, client netip.Addr, ask *path.Ses
 	}
 	if ask.RC != 0 {
 		r.connected = true
-		q, err := r.e.RC()
+		q, err := r.e.QP(verbs.RC, 1)
 		if err == nil {
 			opened.RC, err = q.Number(), r.e.Connect(q, to, ask.RC, opened.MTU, false)
 		}
