@@ -83,10 +83,16 @@ func Evaluate(all []state.Bandwidth) (findings []Finding) {
 			if worst < enoughOfNode*best {
 				uneven.add(best, "port %d moves %s with the slowest NUMA node and %s with the fastest", p.Number, gigabits(worst), gigabits(best))
 			}
-			for _, c := range b.Cells {
-				if was := min(c.Best, cmp.Or(p.Rate/8, c.Best)); near > 0 && c.Port == p.Number && c.BytesPerSecond < enoughOfLink*was {
-					past.add(was, "port %d moves %s (%s, NUMA node %d), and has moved %s", c.Port, gigabits(c.BytesPerSecond), c.Operation, c.Node, gigabits(c.Best))
+		}
+		for _, c := range b.Cells {
+			was := c.Best
+			for _, p := range b.Hardware.Ports {
+				if p.Number == c.Port && p.Rate > 0 {
+					was = min(was, p.Rate/8)
 				}
+			}
+			if near, _, _ := fastest(b, c.Port); near > 0 && c.BytesPerSecond < enoughOfLink*was {
+				past.add(was, "port %d moves %s (%s, NUMA node %d), and has moved %s", c.Port, gigabits(c.BytesPerSecond), c.Operation, c.Node, gigabits(c.Best))
 			}
 		}
 		for _, f := range []struct {

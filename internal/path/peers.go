@@ -112,15 +112,16 @@ func ReadPeers(file string) (peers []Peer, err error) {
 // a host with both kinds is one peer. resolve is that of net.Resolver.
 func LookupPeers(ctx context.Context, resolve func(ctx context.Context, network, host string) ([]netip.Addr, error), namePort string) (peers []Peer, err error) {
 	name, port, _ := net.SplitHostPort(namePort) // It is valid.
-	addresses, err := resolve(ctx, "ip4", name)
-	if len(addresses) == 0 {
-		addresses, err = resolve(ctx, "ip6", name)
-	}
+	addresses, err := resolve(ctx, "ip", name)
 	if err != nil {
 		return nil, fmt.Errorf("look up peers: %w", err)
 	}
+	is4 := func(a netip.Addr) bool { return a.Unmap().Is4() }
+	one := slices.ContainsFunc(addresses, is4)
 	for _, a := range addresses {
-		peers = append(peers, Peer{Target: net.JoinHostPort(a.Unmap().String(), port)})
+		if is4(a) == one {
+			peers = append(peers, Peer{Target: net.JoinHostPort(a.Unmap().String(), port)})
+		}
 	}
 	return peers, nil
 }

@@ -159,6 +159,7 @@ func gpuAdapters(s *api.Status) (all []*state.Hardware) {
 			all = append(all, h.Latest)
 		}
 	}
+	slices.SortFunc(all, func(a, b *state.Hardware) int { return strings.Compare(a.Device, b.Device) })
 	return all
 }
 

@@ -44,6 +44,7 @@ func TestProblems(t *testing.T) {
 		{"refused so far", 0, nil, func(d *state.DeviceState) { d.Bandwidth = &state.BandwidthState{Result: state.BandwidthInUse} }, ""},
 		{"saved without hardware", 1, []float64{0.5}, func(d *state.DeviceState) { d.Bandwidth.Measured.Hardware = nil }, ""},
 		{"gone", 1, []float64{0.5}, func(d *state.DeviceState) { d.Present = false }, ""},
+		{"no port is known", 1, []float64{0.5}, func(d *state.DeviceState) { d.Bandwidth.Measured.Hardware.Ports = nil }, "bandwidth_low port 1 moves 50 Gb/s (write, NUMA node 0), and has moved 100 Gb/s; " + unknown},
 		{"another adapter", 1, []float64{0.5}, func(d *state.DeviceState) {
 			d.Hardware = &state.HardwareState{Latest: &state.Hardware{Identity: state.Adapter{PCI: "0000:5e:00.0"}}}
 		}, ""},
