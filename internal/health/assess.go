@@ -133,8 +133,9 @@ type observation struct {
 	message  string
 	evidence string
 	meaning  string // Defaults to that of the entry.
-	// reason defaults to that of the entry.
-	reason, verb, errno string
+	// reason defaults to that of the entry. rule and port are as in Finding.
+	reason, verb, errno, rule string
+	port                      int
 	// size orders findings of the same kind and severity, the largest first.
 	size float64
 	// run is true if the finding is about a run, which an unusable device explains.
@@ -153,7 +154,7 @@ func (a *assessor) add(o observation) {
 		"{subject}", o.subject, "{in}", text.Around(" in ", text.Name(o.verb), ""), "{verb}", text.Name(o.verb),
 	}, o.replace...)...)
 	f := Finding{
-		Kind: o.kind, Severity: cmp.Or(o.severity, e.Severities[0]), Subject: cmp.Or(o.subject, "unknown"),
+		Kind: o.kind, Severity: cmp.Or(o.severity, e.Severities[0]), Subject: cmp.Or(o.subject, "unknown"), Port: o.port, Rule: o.rule,
 		Reason: cmp.Or(o.reason, replaced.Replace(e.Reason)), Verb: text.Name(o.verb), Errno: text.Name(o.errno),
 		Message: o.message, Evidence: o.evidence, Meaning: cmp.Or(o.meaning, e.Meaning), Action: replaced.Replace(e.Action), Remedy: e.Remedy,
 	}
@@ -208,7 +209,7 @@ func (a *assessor) sorted() []Finding {
 func (a *assessor) unexpected() {
 	entries := map[string]string{"rate": "link", "mtu": "link", "roce_v2_ipv4": "link", "device": "devices", "firmware": "version", "driver": "version"}
 	for _, d := range a.differences {
-		o := observation{kind: FindingUnexpected, entry: cmp.Or(entries[d.Key], d.Key), subject: d.Subject, message: d.Message}
+		o := observation{kind: FindingUnexpected, entry: cmp.Or(entries[d.Key], d.Key), subject: d.Subject, rule: d.Key, message: d.Message}
 		switch {
 		case d.Device == "":
 		case len(d.Ports) > 0:

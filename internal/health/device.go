@@ -48,13 +48,14 @@ func (a *assessor) ports() {
 		for _, severity := range state.Severities() {
 			root := rootPort + entry + string(severity)
 			var numbers, states []string
+			first := 0
 			for _, p := range down {
 				hasLink := p.State == "init" || p.State == "armed"
 				if hasLink != (entry == "not_configured") || severity != a.portSeverity(p.Number, active) {
 					continue
 				}
 				a.portRoots[p.Number] = root
-				numbers = append(numbers, fmt.Sprint(p.Number))
+				numbers, first = append(numbers, fmt.Sprint(p.Number)), cmp.Or(first, p.Number)
 				states = append(states, fmt.Sprintf("port %d is %s%s", p.Number,
 					cmp.Or(text.Name(p.State), "in an unknown state"), text.Around(" (", text.Name(p.LinkLayer), ")")))
 			}
@@ -67,7 +68,7 @@ func (a *assessor) ports() {
 			}
 			a.add(observation{
 				kind: FindingPortDown, entry: entry, severity: severity, root: root, message: message + ".",
-				subject: text.Either(len(numbers), "port ", "ports ") + text.Join(numbers, ", ", maxFew),
+				subject: text.Either(len(numbers), "port ", "ports ") + text.Join(numbers, ", ", maxFew), port: first,
 				replace: []string{"{are}", text.Either(len(numbers), "is", "are")},
 			})
 		}

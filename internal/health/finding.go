@@ -16,6 +16,10 @@ type Finding struct {
 	Harm Harm `json:"harm"`
 	// Subject is what the finding is about, such as "qp" or "pid 4711 (trainer)".
 	Subject string `json:"subject"`
+	// Port is the port, or the first of several. Absent if it is about none.
+	Port int `json:"port,omitempty"`
+	// Rule is the key of expect that is not met. Absent unless something is not as expected.
+	Rule string `json:"rule,omitempty"`
 	// Reason names the cause in a clause, such as "port 1 is down". It is the same for the same cause on all hosts.
 	Reason string `json:"reason"`
 	// Verb is the call that failed or hangs. Empty if none.

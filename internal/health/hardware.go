@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/hardware/counters"
+	"rdma_exporter/internal/health/congestion"
 	"rdma_exporter/internal/health/gpudirect"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/text"
@@ -19,7 +20,8 @@ const (
 	// busErrorRetention is how long PCI errors are reported.
 	busErrorRetention = 24 * time.Hour
 	// minVectors is the number of vectors from which sharing a CPU is a finding.
-	minVectors = 4
+	minVectors                = 4
+	pausedInfo, pausedWarning = 0.01, 0.1 // shares of the time
 )
 
 func (a *assessor) hardware() {
@@ -34,13 +36,16 @@ func (a *assessor) hardware() {
 		return
 	}
 	for i := range r.Ports {
-		p := &r.Ports[i]
+		p, before := &r.Ports[i], len(a.found)
 		of := fmt.Sprint("port ", p.Number)
 		a.refused(r, of, p.Refused)
 		a.saturated(of, r.Table, p.Counters)
 		a.slowPort(of, p)
 		a.congested(of, p.Number)
 		a.unaddressed(of, p)
+		for n := range a.found[before:] {
+			a.found[before+n].Port = p.Number
+		}
 	}
 	a.refused(r, "the device", r.Refused)
 	a.saturated("the device", r.Table, r.Counters)
@@ -93,7 +98,7 @@ func (a *assessor) flapping(h *state.HardwareState) {
 		}
 		active := map[bool]string{true: "active", false: "not active"}[l.Active]
 		a.add(observation{
-			kind: FindingFlapping, subject: fmt.Sprint("port ", l.Port), size: float64(len(downs)), root: a.portRoots[l.Port],
+			kind: FindingFlapping, subject: fmt.Sprint("port ", l.Port), port: l.Port, size: float64(len(downs)), root: a.portRoots[l.Port],
 			message: fmt.Sprintf("Port %d went down %s within %s, last at %s. It is %s now.", l.Port, times,
 				text.Age(a.config.PortFlapping.Window), text.Moment(slices.MaxFunc(downs, time.Time.Compare)), active),
 		})
@@ -264,6 +269,29 @@ func (a *assessor) interrupts(all []state.Interrupt) {
 		a.add(observation{
 			kind: FindingIsolated, severity: warningIf(2*isolated > len(all)), subject: "isolated CPUs",
 			message: fmt.Sprintf("The interrupts of %d of %d completion vectors run on CPUs that are isolated from the scheduler.", isolated, len(all)),
+		})
+	}
+}
+
+func (h *History) recordCongestion(d *state.DeviceState) {
+	if r := currentHardware(d.Hardware); r != nil {
+		put(h.Congestion, d.Name, congestion.Next(h.Congestion[d.Name], d.Hardware.Read, r))
+	}
+}
+
+func (a *assessor) congested(of string, port int) {
+	c := a.congestion[port]
+	var pauses, notified string
+	if c.Paused >= pausedInfo {
+		pauses = fmt.Sprintf("priority %s of %s was paused for %s of the time", text.Name(c.Priority), of, text.Percent(int64(c.Paused*1e6), 1e6))
+	}
+	if c.Unusual() {
+		notified = fmt.Sprintf("%s got %.2g CNPs for a thousand packets sent, usually %.2g", of, c.CNPs*1e3, c.Usual*1e3)
+	}
+	if what := text.JoinWords("; ", pauses, notified); what != "" {
+		a.add(observation{
+			kind: FindingCongested, severity: warningIf(c.Paused >= pausedWarning), subject: of, size: c.Paused + c.CNPs,
+			message: fmt.Sprintf("In the %s up to %s %s.", text.Age(c.Over), text.Moment(c.At), what),
 		})
 	}
 }

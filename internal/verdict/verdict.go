@@ -78,7 +78,6 @@ func Of(h *health.Host, o Options, now time.Time) Verdict {
 type fault struct {
 	health.Finding
 	device string
-	port   int
 	counts bool
 }
 
@@ -165,25 +164,22 @@ func (j *judge) fewer(kind health.Kind, remedy health.Remedy, causes ...health.K
 
 // fault returns a finding with its port. What is expected and missing has its own name.
 func (j *judge) fault(device string, f health.Finding) fault {
-	at := fault{f, device, 0, j.counts(&f)}
+	at := fault{f, device, j.counts(&f)}
 	at.Since = cmp.Or(f.Since, j.host.Began)
-	if f.Kind == health.FindingUnexpected {
-		switch what, _, _ := strings.Cut(f.Subject, " "); what {
-		case "devices":
-			at.Kind = kindFewDevices
-		case "active_ports":
-			at.Kind = kindFewPorts
-			for _, below := range f.Consequences {
-				if below.Kind == health.FindingPortDown {
-					at.Kind, at.Subject = below.Kind, below.Subject
-				}
+	switch f.Rule {
+	case "devices":
+		at.Kind = kindFewDevices
+	case "active_ports":
+		at.Kind = kindFewPorts
+		for _, below := range f.Consequences {
+			if below.Kind == health.FindingPortDown {
+				at.Kind, at.Subject, at.Port = below.Kind, below.Subject, below.Port
 			}
 		}
 	}
 	if at.Kind == kindFewDevices && j.devices == 0 {
 		at.Kind = kindNoDevice
 	}
-	_, _ = fmt.Sscanf(strings.Replace(at.Subject, "ports", "port", 1), "port %d", &at.port)
 	return at
 }
 
@@ -242,12 +238,12 @@ func (j *judge) unknown() (kind health.Kind, detail string, remedy health.Remedy
 
 func (j *judge) bad(f *fault, detail string, good time.Time) Verdict {
 	place := f.device
-	if f.port > 0 {
-		place = fmt.Sprintf("%s/%d", f.device, f.port)
+	if f.Port > 0 {
+		place = fmt.Sprintf("%s/%d", f.device, f.Port)
 	}
 	return Verdict{
 		Status: Bad, Line: Line(f.Kind, place, detail, f.Remedy), Kind: f.Kind,
-		Device: text.Clean(f.device), Port: f.port, Remedy: f.Remedy, Since: f.Since, GoodSince: good,
+		Device: text.Clean(f.device), Port: f.Port, Remedy: f.Remedy, Since: f.Since, GoodSince: good,
 	}
 }
 

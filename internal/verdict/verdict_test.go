@@ -182,7 +182,7 @@ func TestKinds(t *testing.T) {
 	values := strings.NewReplacer("{in}", " in ibv_create_qp", "{", "", "}", "")
 	for _, e := range health.Catalogue() {
 		for _, severity := range e.Severities {
-			f := health.Finding{Kind: e.Kind, Severity: severity, Harm: e.Harms[0], Remedy: e.Remedy, Subject: "port 1", Reason: values.Replace(e.Reason)}
+			f := health.Finding{Kind: e.Kind, Severity: severity, Harm: e.Harms[0], Remedy: e.Remedy, Subject: "port 1", Port: 1, Reason: values.Replace(e.Reason)}
 			s := state.Snapshot{Ready: true, Devices: []state.DeviceState{apitest.Device("mlx5_3", 1)}}
 			h := health.NewFinder(health.Config{}, health.History{}, func(*state.DeviceState) []health.Finding { return []health.Finding{f} }).Evaluate(&s)
 			v := verdict.Of(h, verdict.Options{FailOn: health.SeverityWarning, Devices: -1, ActivePorts: -1}, apitest.Now())
