@@ -221,3 +221,16 @@ func TestKilled(t *testing.T) {
 		running.Eventually(t, "nothing is left", func() bool { return child() == "" && objects(t) == before })
 	}
 }
+
+// TestFullNode verifies that a node whose memory is full is left out, and that the kernel kills nobody for it.
+func TestFullNode(t *testing.T) {
+	dir := t.TempDir()
+	running.Check(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "mpol=prefer:1,size=100%"))
+	t.Cleanup(func() { running.Check(t, unix.Unmount(dir, 0)) })
+	info := running.Must(os.ReadFile("/sys/devices/system/node/node1/meminfo"))(t)
+	free := regexp.MustCompile(`MemFree: +(\d+) kB`).FindSubmatch(info)
+	running.Command(t, "sh", "-c", fmt.Sprintf("head -c %sK /dev/zero >%s/full", free[1], dir))
+	if b, status := run(t); status != 0 || !strings.Contains(b.Skipped, "NUMA node 1: ") || b.Failure+b.Interrupted != "" || len(b.Cells) == 0 {
+		t.Errorf("status %d: %q, %q, %q, %d cells", status, b.Skipped, b.Failure, b.Interrupted, len(b.Cells))
+	}
+}
