@@ -5,16 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"log/slog"
 	"net"
 	"net/netip"
 	"os"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"go.yaml.in/yaml/v3"
 
 	"rdma_exporter/internal/input"
@@ -112,18 +112,14 @@ func ReadPeers(file string) (peers []Peer, err error) {
 // a host with both kinds is one peer. resolve is that of net.Resolver.
 func LookupPeers(ctx context.Context, resolve func(ctx context.Context, network, host string) ([]netip.Addr, error), namePort string) (peers []Peer, err error) {
 	name, port, _ := net.SplitHostPort(namePort) // It is valid.
-	addresses, err := resolve(ctx, "ip", name)
+	all, err := resolve(ctx, "ip4", name)
 	if err != nil {
-		return nil, fmt.Errorf("look up peers: %w", err)
+		all, err = resolve(ctx, "ip6", name)
 	}
-	is4 := func(a netip.Addr) bool { return a.Unmap().Is4() }
-	one := slices.ContainsFunc(addresses, is4)
-	for _, a := range addresses {
-		if is4(a) == one {
-			peers = append(peers, Peer{Target: net.JoinHostPort(a.Unmap().String(), port)})
-		}
+	for _, a := range all {
+		peers = append(peers, Peer{Target: net.JoinHostPort(a.Unmap().String(), port)})
 	}
-	return peers, nil
+	return peers, err
 }
 
 // Split returns the entry of this host and the others. It is the one called self, or else the first
@@ -149,45 +145,31 @@ func Split(peers []Peer, self string) (own Peer, others []Peer) {
 	return own, others
 }
 
-// asked is how many peers a node asks.
-const asked = 3
-
 // Choose returns the peers that a node asks. All nodes stand on a circle in the order of hashes of
 // their names. Each asks the next two of its own ToR and the next one of another, so that each is
 // asked by as many, and a node that joins or leaves changes little. If there are too few of one
 // kind, others take their place.
 func Choose(self Peer, peers []Peer) (chosen []Peer) {
-	own := Hash(self.Target)
-	distance := func(a, b Peer) int { return cmp.Compare(Hash(a.Target)-own, Hash(b.Target)-own) }
+	distance := func(p Peer) uint64 { return xxhash.Sum64String(p.Target) - xxhash.Sum64String(self.Target) }
 	near := func(p Peer) bool { return p.ToR == self.ToR }
 	far := func(p Peer) bool { return !near(p) }
 	all := func(Peer) bool { return true }
+	const asked = 3
 	for _, fits := range []func(Peer) bool{near, near, far, all, all} {
 		rest := slices.DeleteFunc(slices.Clone(peers), func(p Peer) bool {
 			return !fits(p) || p.Target == self.Target || slices.ContainsFunc(chosen, func(c Peer) bool { return c.Target == p.Target })
 		})
 		if len(rest) > 0 && len(chosen) < asked {
-			chosen = append(chosen, slices.MinFunc(rest, distance))
+			chosen = append(chosen, slices.MinFunc(rest, func(a, b Peer) int { return cmp.Compare(distance(a), distance(b)) }))
 		}
 	}
 	return chosen
 }
 
-// Hash returns where a name is on the circle, and in the interval.
-func Hash(name string) uint64 {
-	h := fnv.New64a()
-	h.Write([]byte(name))
-	// The last bytes of similar names change few of its upper bits.
-	const odd = 0x9e3779b97f4a7c15
-	x := h.Sum64()
-	x = (x ^ x>>32) * odd
-	return (x ^ x>>29) * odd
-}
-
 // NextSlot returns when a target is asked next after a time: once in each interval, by all that
 // ask it at once.
 func NextSlot(target string, interval time.Duration, after time.Time) time.Time {
-	offset := time.Duration(Hash(target) % uint64(interval))
+	offset := time.Duration(xxhash.Sum64String(target) % uint64(interval))
 	slot := after.Truncate(interval).Add(offset)
 	if !slot.After(after) {
 		slot = slot.Add(interval)
@@ -203,16 +185,15 @@ type List struct {
 	c      Config
 	file   string
 	logger *slog.Logger
-
-	mu     sync.Mutex
-	all    []Peer
-	failed bool
+	all    atomic.Pointer[[]Peer]
+	failed bool // only of read
 }
 
 // NewList reads the list of peers for the first time. The error names the file. A name that DNS
 // does not know yet is not an error. Without a file and a name, the list is empty.
 func NewList(ctx context.Context, c Config, file string, logger *slog.Logger) (*List, error) {
 	l := &List{c: c, file: file, logger: logger}
+	l.all.Store(new([]Peer))
 	if err := l.read(ctx); err != nil && file != "" {
 		return nil, err
 	}
@@ -242,8 +223,6 @@ func (l *List) read(ctx context.Context) error {
 	case l.c.DNS != "":
 		peers, err = LookupPeers(ctx, net.DefaultResolver.LookupNetIP, l.c.DNS)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if err != nil {
 		if !l.failed {
 			l.logger.Warn("Cannot read the list of peers; the known ones are kept", "err", err)
@@ -251,20 +230,19 @@ func (l *List) read(ctx context.Context) error {
 		l.failed = true
 		return fmt.Errorf("read the list of peers: %w", err)
 	}
-	if len(peers) != len(l.all) || l.failed {
+	if len(peers) != len(*l.all.Load()) || l.failed {
 		self, others := Split(peers, l.c.Self)
 		l.logger.Info("Peers read", "listed", len(peers), "self_is_listed", len(others) < len(peers), "self", self.Target)
 	}
-	l.all, l.failed = peers, false
+	l.failed = false
+	l.all.Store(&peers)
 	return nil
 }
 
 // of returns this node's own entry for a rail, and the others. Where each rail has targets of its
 // own, so has this node.
 func (l *List) of(rail string) (self Peer, others []Peer) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	self, others = Split(slices.DeleteFunc(slices.Clone(l.all), func(p Peer) bool { return p.Rail != "" && p.Rail != rail }), l.c.Self)
+	self, others = Split(slices.DeleteFunc(slices.Clone(*l.all.Load()), func(p Peer) bool { return p.Rail != "" && p.Rail != rail }), l.c.Self)
 	self.ToR = cmp.Or(l.c.ToR, self.ToR)
 	return self, others
 }
