@@ -41,8 +41,7 @@ type Command struct {
 	Env []string
 	// Stdin is the child's standard input.
 	Stdin []byte
-	// Extra, if not nil, is the child's file descriptor ExtraFD. The caller keeps it, and closes
-	// it once Process.PID is not zero or Process.Done is closed.
+	// Extra, if not nil, is the child's file descriptor ExtraFD. Start closes it here.
 	Extra *os.File
 }
 
@@ -147,6 +146,9 @@ func (p *execProcess) keep(out io.WriteCloser) {
 	defer func() { _ = out.Close() }() // which the reader awaits
 
 	pipe, err := p.start()
+	for _, f := range p.cmd.ExtraFiles {
+		_ = f.Close()
+	}
 	if err != nil {
 		p.state = Exit{Err: fmt.Errorf("start the child: %w", err)}
 		return

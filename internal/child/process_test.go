@@ -46,7 +46,7 @@ func TestLargeInput(t *testing.T) {
 	}
 }
 
-// TestExtra verifies that a child reads a file of the caller, who closes it.
+// TestExtra verifies that a child reads a file of the caller, which is closed here.
 func TestExtra(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
@@ -55,10 +55,9 @@ func TestExtra(t *testing.T) {
 	_, err = w.WriteString("asked")
 	running.Check(t, err)
 	running.Check(t, w.Close())
-	if got := output(); got != "asked" || !p.Exit().Ok() {
+	if got := output(); got != "asked" || !p.Exit().Ok() || r.Close() == nil {
 		t.Errorf("read %q, ended with %v", got, p.Exit())
 	}
-	running.Check(t, r.Close())
 }
 
 // stalledWriter takes what it is given only once it is released.

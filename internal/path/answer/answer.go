@@ -90,14 +90,13 @@ func New(c Config) *Responder {
 // Close ends the children, and waits for them, but not for one that is stuck. No more are started.
 func (r *Responder) Close() {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.closed = true
-	leases := slices.Collect(maps.Values(r.leases))
-	r.mu.Unlock()
-	for _, l := range leases {
+	for _, l := range r.leases {
 		l.Kill()
 	}
 	late := time.After(2 * endTime) // Nothing ends a process that the kernel holds.
-	for _, l := range leases {
+	for _, l := range r.leases {
 		select {
 		case <-l.Done():
 		case <-late:
@@ -233,8 +232,8 @@ func (r *Responder) report(c *client, q *http.Request) (any, error) {
 	return answer.Report, err
 }
 
-// lease returns the child that answers on a device. It starts a new one if there is none, or if the
-// last one has ended and its lease is over.
+// lease returns the child that answers on a device, or starts one. The one that ended before its lease
+// was over stays until then.
 func (r *Responder) lease(device string) (*lease, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -291,11 +290,6 @@ type process struct {
 	*os.File
 }
 
-// discard takes what no child should write to its standard output.
-type discard struct{ io.Writer }
-
-func (discard) Close() error { return nil }
-
 // StartProcess starts a process, whose end of the connection is [child.ExtraFD].
 func StartProcess(c child.Command) (Child, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
@@ -304,10 +298,9 @@ func StartProcess(c child.Command) (Child, error) {
 	}
 	own := os.NewFile(uintptr(pair[0]), "child")
 	c.Extra = os.NewFile(uintptr(pair[1]), "parent")
-	p := process{child.Start(c, discard{io.Discard}), own}
-	go func() { // It ends with the process, for which the Responder waits.
-		<-p.Done()
-		_, _ = own.Close(), c.Extra.Close()
-	}()
-	return p, nil
+	output := struct {
+		io.Writer
+		io.Closer // at the end of the process
+	}{io.Discard, own}
+	return process{child.Start(c, output), own}, nil
 }
