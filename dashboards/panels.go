@@ -465,3 +465,15 @@ func dashed(p dashboard.Panel, regexp string) dashboard.Panel {
 	p.FieldConfig.Overrides = append(p.FieldConfig.Overrides, override("byRegexp", regexp, property("custom.lineStyle", style)))
 	return p
 }
+
+// matrix returns a table with a row for each value of a label, and a column for each of another.
+func matrix(a about, row, column string, mappings []dashboard.ValueMapping, expr string) dashboard.Panel {
+	p := panel("table", a, targets(prometheus.PromQueryFormatTable, true, []query{{expr, ""}}))
+	p.FieldConfig.Defaults.Mappings = mappings
+	p.FieldConfig.Defaults.Custom = map[string]any{"align": "auto", "cellOptions": map[string]string{"type": "color-background", "mode": "basic"}}
+	p.Options = grafanatable.Options{ShowHeader: true, CellHeight: new(common.TableCellHeightSm)}
+	p.Transformations = []dashboard.DataTransformerConfig{{Id: "groupingToMatrix", Options: map[string]string{
+		"rowField": row, "columnField": column, "valueField": "Value", "emptyValue": "null",
+	}}}
+	return p
+}

@@ -1,11 +1,6 @@
 package dashboards
 
-import (
-	"github.com/grafana/grafana-foundation-sdk/go/common"
-	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
-	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
-	grafanatable "github.com/grafana/grafana-foundation-sdk/go/table"
-)
+import "github.com/grafana/grafana-foundation-sdk/go/dashboard"
 
 // paths returns the dashboard of the paths between nodes.
 func paths() grafanaBoard {
@@ -81,16 +76,4 @@ func pathPairs() []dashboard.Panel {
 			column{title: "ends", hidden: true, expr: `group by (` + ends + `) (rdma_path_info{@device})`},
 		))),
 	}
-}
-
-// matrix returns a table with a row for each value of a label, and a column for each of another.
-func matrix(a about, row, column string, mappings []dashboard.ValueMapping, expr string) dashboard.Panel {
-	p := panel("table", a, targets(prometheus.PromQueryFormatTable, true, []query{{expr, ""}}))
-	p.FieldConfig.Defaults.Mappings = mappings
-	p.FieldConfig.Defaults.Custom = map[string]any{"align": "auto", "cellOptions": map[string]string{"type": "color-background", "mode": "basic"}}
-	p.Options = grafanatable.Options{ShowHeader: true, CellHeight: new(common.TableCellHeightSm)}
-	p.Transformations = []dashboard.DataTransformerConfig{{Id: "groupingToMatrix", Options: map[string]string{
-		"rowField": row, "columnField": column, "valueField": "Value", "emptyValue": "null",
-	}}}
-	return p
 }
