@@ -70,15 +70,15 @@ func (f *pathFlags) schedule(ctx context.Context, c *supervisor.Config, logger *
 }
 
 // responder returns what answers other nodes. Without requests it does nothing.
-func (f *pathFlags) responder(children *commands, snapshot func() *state.Snapshot, list *path.List) (*answer.Responder, error) {
-	allow, err := f.config.Networks()
+func (f *pathFlags) responder(children *commands, snapshot func() *state.Snapshot, list *path.List) *answer.Responder {
+	allow, _ := f.config.Networks() // They are valid.
 	return answer.New(answer.Config{
 		Start: func(device string) (answer.Child, error) {
 			return answer.StartProcess(children.start(commandAnswer, device, wire.Request{}))
 		},
 		Devices: func() []path.Device { return answer.Devices(snapshot(), f.config, list.ToR) },
 		Allow:   allow,
-	}), err
+	})
 }
 
 // askPeer is the command ask, after its preparation.

@@ -162,9 +162,7 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 		return nil, err
 	}
 	e.reloader.probesChanged = s.ProbesChanged
-	if e.responder, err = o.path.responder(children, s.Snapshot, e.peers); err != nil {
-		return nil, err
-	}
+	e.responder = o.path.responder(children, s.Snapshot, e.peers)
 
 	registry := prometheus.NewRegistry()
 	own := []prometheus.Collector{versioncollector.NewCollector(programName)}

@@ -139,7 +139,7 @@ func Match(routes []session.Route, others []Address) (own Address, to verbs.AHAt
 			}
 		}
 	}
-	return own, to, errors.New("no GID or LID of the port is on the same kind of network as one of the peer")
+	return own, to, Refuse(http.StatusConflict, "no GID or LID of the port is on the same kind of network as one of the peer")
 }
 
 // Session is the request for a session: packets that the peer will answer.
@@ -162,8 +162,6 @@ type Session struct {
 // Validate returns an error that says what is wrong with the request.
 func (s *Session) Validate() error {
 	switch {
-	case s.Device == "":
-		return errors.New("device is missing")
 	case len(s.Addresses) == 0 || len(s.Addresses) > maxAddresses:
 		return fmt.Errorf("%d addresses: use 1 to %d", len(s.Addresses), maxAddresses)
 	case len(s.QPNs) == 0 || len(s.QPNs) > MaxFlows || slices.Min(s.QPNs) < minQPN || slices.Max(s.QPNs) > maxQPN || s.RC > maxQPN:

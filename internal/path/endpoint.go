@@ -3,7 +3,6 @@ package path
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/bits"
 	"math/rand/v2"
 	"time"
@@ -44,61 +43,44 @@ const MessageBuffer = sent - 1
 // rcMessages is the length of the message on a reliable connection, in MTUs.
 const rcMessages = 2
 
-// Run opens a device, calls f with an Endpoint, destroys all that was created, and ends the report. Its
-// error is that of [session.Run].
-func Run(ctx context.Context, o session.Options, qps, buffers int, f func(context.Context, *Endpoint) error) error {
+// Run opens a device, calls f with an Endpoint, destroys all that was created, and ends the report. An
+// error may end f as [session.Stop] does. The error of Run is that of [session.Run].
+func Run(ctx context.Context, o session.Options, qps, buffers int, f func(context.Context, *Endpoint)) error {
 	return session.Run(ctx, o, func(ctx context.Context, s *session.Session) (err error) {
 		e := &Endpoint{QKey: rand.Uint32()>>1 | 1, s: s, sc: s.Scope()}
-		defer func() { err = errors.Join(err, e.sc.Close()) }()
-		if err := e.open(qps, buffers); err != nil {
-			return err
-		}
-		return f(ctx, e)
+		err = session.Catch(func() {
+			e.open(qps, buffers)
+			f(ctx, e)
+		})
+		return errors.Join(err, e.sc.Close())
 	})
 }
 
 // open takes the MTU and the partition of the best route. The queue pairs are then ready to send.
-func (e *Endpoint) open(qps, buffers int) (err error) {
-	if e.Routes, err = e.s.SelfRoutes(); err != nil {
-		return err
-	}
+func (e *Endpoint) open(qps, buffers int) {
+	e.Routes = session.Must(e.s.SelfRoutes())
 	e.route = e.Routes[0]
 	e.route.QKey = e.QKey
-	ext, extErr := e.s.Device.QueryExtended()
-	if e.pd, err = e.s.PD(); err != nil {
-		return err
-	}
-	if e.ch, err = e.sc.CompChannel(); err != nil {
-		return err
-	}
+	ext, err := e.s.Device.QueryExtended()
+	e.pd = session.Must(e.s.PD())
+	e.ch = session.Must(e.sc.CompChannel())
 	e.Size, e.Clock, e.mask, e.kHz = e.route.MTU, "software", 1<<64-1, 1e6
 	attr := verbs.CQInitAttr{Entries: 2*buffers + 2, Channel: e.ch, Vector: e.s.Vectors[0], Fields: verbs.WCStandard | verbs.WCTimestamp}
 	const enough = 32 // Short counters wrap too often.
-	if extErr == nil && bits.Len64(ext.TimestampMask) >= enough && ext.CoreClock > 0 {
+	if err == nil && bits.Len64(ext.TimestampMask) >= enough && ext.CoreClock > 0 {
 		if e.cq, err = e.sc.CQ(attr); err == nil {
 			e.Clock, e.mask, e.kHz = "device", ext.TimestampMask, ext.CoreClock
 		}
 	}
 	if attr.Fields = 0; !e.IsDevice() {
-		e.cq, err = e.sc.CQ(attr)
+		e.cq = session.Must(e.sc.CQ(attr))
 	}
-	if err != nil {
-		return err
-	}
-	if e.mr, err = e.sc.MR(e.pd, buffers*(grh+e.Size)+rcMessages*e.Size, verbs.AccessLocalWrite); err != nil {
-		return err
-	}
+	e.mr = session.Must(e.sc.MR(e.pd, buffers*(grh+e.Size)+rcMessages*e.Size, verbs.AccessLocalWrite))
 	for range qps {
-		q, err := e.QP(verbs.UD, buffers)
-		if err == nil {
-			err = e.route.Ready(q, verbs.Peer{})
-		}
-		if err != nil {
-			return err
-		}
+		q := session.Must(e.QP(verbs.UD, buffers))
+		session.Stop(e.route.Ready(q, verbs.Peer{}))
 		e.QPs = append(e.QPs, q)
 	}
-	return nil
 }
 
 // PortActive reports whether the port of the endpoint is active now.
@@ -138,60 +120,54 @@ func (e *Endpoint) Payload(buffer int) []byte {
 	return e.mr.Bytes()[at : at+e.Size]
 }
 
-// Receive posts a buffer to receive a datagram.
-func (e *Endpoint) Receive(q verbs.QP, buffer int) error {
-	return q.PostRecv(verbs.RecvWR{ID: uint64(buffer), SGEs: []verbs.SGE{e.mr.SGE(buffer*(grh+e.Size), grh+e.Size)}})
+// Receive posts a buffer to receive a datagram, or stops.
+func (e *Endpoint) Receive(q verbs.QP, buffer int) {
+	session.Stop(q.PostRecv(verbs.RecvWR{ID: uint64(buffer), SGEs: []verbs.SGE{e.mr.SGE(buffer*(grh+e.Size), grh+e.Size)}}))
 }
 
-// Send sends n bytes of the payload of a buffer, and returns when, by the software clock.
-func (e *Endpoint) Send(q verbs.QP, buffer, n int, to verbs.AH, qpn, qkey uint32) (at uint64, err error) {
+// Send sends n bytes of the payload of a buffer, or stops. It returns when, unless the completion has that.
+func (e *Endpoint) Send(q verbs.QP, buffer, n int, to verbs.AH, qpn, qkey uint32) (at *uint64) {
 	sge := e.mr.SGE(buffer*(grh+e.Size)+grh, n)
-	err = q.PostSend(verbs.SendWR{ID: sent | uint64(buffer), SGEs: []verbs.SGE{sge}, AH: to, RemoteQPN: qpn, RemoteQKey: qkey})
-	return uint64(e.s.LastCall().Began), err
+	session.Stop(q.PostSend(verbs.SendWR{ID: sent | uint64(buffer), SGEs: []verbs.SGE{sge}, AH: to, RemoteQPN: qpn, RemoteQKey: qkey}))
+	if e.IsDevice() {
+		return nil
+	}
+	return new(uint64(e.s.LastCall().Began))
 }
 
-// Event is a completion.
+// Event is a completion. Sent is true for a send, else a datagram was received.
 type Event struct {
-	// Sent is true for a send, else a datagram was received.
+	verbs.WC
 	Sent   bool
 	Buffer int
-	Status verbs.WCStatus
 	// Payload is that of the buffer, without the route header and what was not received.
 	Payload []byte
-	// SrcQP is the queue pair that sent it.
-	SrcQP uint32
 	// At is when, by the clock.
 	At uint64
 }
 
-// Next returns the next completion. It may return none, not ok, before the timeout.
-func (e *Endpoint) Next(timeout time.Duration) (ev Event, ok bool, err error) {
-	if err := e.cq.ReqNotify(false); err != nil {
-		return ev, false, err
+// Next returns the next completion, or stops. It may return none, not ok, before the timeout.
+func (e *Endpoint) Next(timeout time.Duration) (ev Event, ok bool) {
+	session.Stop(e.cq.ReqNotify(false))
+	if ev, ok = e.poll(); ok { // A completion that came before is not notified.
+		return ev, ok
 	}
-	// A completion that came before is not notified.
-	if ev, ok, err = e.poll(); ok || err != nil {
-		return ev, ok, err
+	_, err := e.ch.GetEvent(timeout)
+	if errors.Is(err, verbs.ErrTimeout) {
+		return ev, false
 	}
-	if _, err = e.ch.GetEvent(timeout); err == nil {
-		err = e.cq.AckEvents(1)
-	}
-	switch {
-	case errors.Is(err, verbs.ErrTimeout):
-		return ev, false, nil
-	case err != nil:
-		return ev, false, fmt.Errorf("wait for a completion: %w", err)
-	}
+	session.Stop(err)
+	session.Stop(e.cq.AckEvents(1))
 	return e.poll()
 }
 
-func (e *Endpoint) poll() (ev Event, ok bool, err error) {
-	list, err := e.cq.Poll(1)
-	if err != nil || len(list) == 0 {
-		return ev, false, err
+func (e *Endpoint) poll() (ev Event, ok bool) {
+	list := session.Must(e.cq.Poll(1))
+	if len(list) == 0 {
+		return ev, false
 	}
 	wc, last := list[0], e.s.LastCall()
-	ev = Event{Sent: wc.ID&sent != 0, Buffer: int(wc.ID &^ sent), Status: wc.Status, SrcQP: wc.SrcQP, At: uint64(last.Began + last.Duration)}
+	ev = Event{WC: wc, Sent: wc.ID&sent != 0, Buffer: int(wc.ID &^ sent), At: uint64(last.Began + last.Duration)}
 	if e.IsDevice() {
 		ev.At = wc.Timestamp
 	}
@@ -201,7 +177,7 @@ func (e *Endpoint) poll() (ev Event, ok bool, err error) {
 	if !ev.Sent {
 		ev.Payload = ev.Payload[:min(max(0, int(wc.ByteLen)-grh), len(ev.Payload))]
 	}
-	return ev, true, nil
+	return ev, true
 }
 
 // IsDevice reports whether the adapter takes the times.

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -49,11 +50,8 @@ type Path struct {
 // Failed reports whether the path does not work. A slow one works, and one that loses messages on a
 // reliable connection does not.
 func (p *Path) Failed() bool {
-	return p.Result != PathOK && p.Result != PathSlow || p.RC != "" && p.RC != PathRCSuccess
+	return p.Result != PathOK && p.Result != PathSlow || p.RC != "" && p.RC != "success"
 }
-
-// PathRCSuccess is the status of a message on a reliable connection that arrived.
-const PathRCSuccess = "success"
 
 // Tried reports whether the result says anything about RDMA.
 func (p *Path) Tried() bool {
@@ -156,17 +154,15 @@ func (s PathState) Next(p Path, at time.Time) PathState {
 		return next
 	}
 	next.Worked = at
-	switch rtt := p.RTTMedian; {
+	switch rtt, usual := p.RTTMedian, cmp.Or(s.Usual, p.RTTMedian); {
 	case rtt == 0:
-	case s.Usual == 0:
-		next.Usual = rtt
-	case rtt > lateFactor*s.Usual && rtt-s.Usual > lateLeast:
+	case rtt > lateFactor*usual && rtt-usual > lateLeast:
 		if next.Late = s.Late + 1; next.Late >= lateRuns {
 			next.Result, next.Suspect = PathSlow, SuspectPath
 			next.Detail = "the round trip takes " + rtt.String() + ", and used to take " + s.Usual.String()
 		}
 	default:
-		next.Usual = (usualWeight*s.Usual + rtt) / (usualWeight + 1)
+		next.Usual = (usualWeight*usual + rtt) / (usualWeight + 1)
 	}
 	return next
 }

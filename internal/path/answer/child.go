@@ -23,7 +23,7 @@ import (
 const (
 	// buffers are datagrams that can arrive while others are answered.
 	buffers = 24
-	// tick is how long a request from the parent may wait for datagrams, unless maxTaken of them wait.
+	// tick is how long a request from the parent may wait for a datagram. After maxTaken, one is answered.
 	tick     = 20 * time.Millisecond
 	maxTaken = 256
 	// maxPackets limits the answers of one lease. With them, a device that asks a peer in the same
@@ -97,9 +97,9 @@ func Serve(ctx context.Context, o session.Options, inUse func(context.Context) *
 	err := r.refuse(ctx)
 	if err == nil {
 		o.Out, o.Ended = wire.NewWriter(io.Discard), func(e error) error { err = e; return nil }
-		_ = path.Run(ctx, o, 1, buffers, func(ctx context.Context, e *path.Endpoint) error {
+		_ = path.Run(ctx, o, 1, buffers, func(ctx context.Context, e *path.Endpoint) {
 			r.e = e
-			return r.serve(ctx, calls, out)
+			r.serve(ctx, calls, out)
 		}) // Its error is that of ctx.
 	}
 	for { // The device is closed. What failed is the answer until the lease ends.
@@ -122,43 +122,35 @@ func (r *responder) refuse(ctx context.Context) error {
 
 // serve answers requests and datagrams. A request waits for the datagrams that came before it, so
 // that its report has them.
-func (r *responder) serve(ctx context.Context, calls <-chan call, out *json.Encoder) error {
+func (r *responder) serve(ctx context.Context, calls <-chan call, out *json.Encoder) {
 	for i := range buffers {
-		if err := r.e.Receive(r.e.QPs[0], i); err != nil {
-			return err
-		}
+		r.e.Receive(r.e.QPs[0], i)
 	}
-	for taken := 0; ctx.Err() == nil; {
-		ev, ok, err := r.e.Next(tick)
-		if err == nil && ok {
-			err = r.datagram(ev)
+	for taken := 1; ctx.Err() == nil; taken++ {
+		if ev, ok := r.e.Next(tick); ok {
+			if r.datagram(ev); taken%maxTaken != 0 {
+				continue
+			}
 		}
-		if err != nil {
-			return err
-		}
-		if taken++; ok && taken < maxTaken {
-			continue
-		}
-		taken = 0
 		select {
 		case c := <-calls:
 			_ = out.Encode(r.call(ctx, c)) // The parent reads it, or is gone.
 		default:
 		}
 	}
-	return nil
 }
 
 func (r *responder) call(ctx context.Context, c call) (answer reply) {
-	var err error
-	switch p := r.sessions[path.SessionOf(c.Report)]; {
-	case c.Open != nil:
-		answer.Opened, err = r.accept(ctx, c.Client, c.Open)
-	case p == nil || p.client != c.Client:
-		err = noSession(c.Report)
-	default:
-		answer.Report, answer.Report.PortActive = p.report, r.e.PortActive()
-	}
+	err := session.Catch(func() {
+		switch p := r.sessions[path.SessionOf(c.Report)]; {
+		case c.Open != nil:
+			answer.Opened = r.accept(ctx, c.Client, c.Open)
+		case p == nil || p.client != c.Client:
+			session.Stop(noSession(c.Report))
+		default:
+			answer.Report, answer.Report.PortActive = p.report, r.e.PortActive()
+		}
+	})
 	if err != nil {
 		answer.Error = path.ErrorOf(err)
 	}
@@ -169,29 +161,25 @@ func noSession(id string) error {
 	return path.Refuse(http.StatusNotFound, "there is no session %.64q", id)
 }
 
-// accept opens a session.
-func (r *responder) accept(ctx context.Context, client netip.Addr, ask *path.Session) (opened path.Opened, err error) {
-	if err := r.refuse(ctx); err != nil {
-		return opened, err
-	}
+// accept opens a session, or stops.
+func (r *responder) accept(ctx context.Context, client netip.Addr, ask *path.Session) (opened path.Opened) {
+	session.Stop(r.refuse(ctx))
 	if !r.e.PortActive() {
-		return opened, path.Refuse(http.StatusConflict, "the port went down")
+		session.Stop(path.Refuse(http.StatusConflict, "the port went down"))
 	}
 	life, rest := time.Duration(ask.Life)*time.Second, time.Until(r.until)
 	left := min(r.left, path.MaxPackets-r.packets[client])
 	if life > rest || ask.Packets > left || ask.RC != 0 && r.connected {
-		return opened, path.Refuse(http.StatusTooManyRequests, "of this minute, %d packets are left to %s, and at most one message: try again in %s",
-			left, client, rest.Round(time.Second))
+		session.Stop(path.Refuse(http.StatusTooManyRequests, "of this minute, %d packets are left to %s, and at most one message: try again in %s",
+			left, client, rest.Round(time.Second)))
 	}
 	own, to, err := path.Match(r.e.Routes, ask.Addresses)
-	if err != nil {
-		return opened, path.Refuse(http.StatusConflict, "%v", err)
-	}
+	session.Stop(err)
 	r.packets[client] += ask.Packets // An attempt counts, as it makes the others wait.
 	r.left -= ask.Packets
-	p := &peer{ask: *ask, client: client, expires: time.Now().Add(life), report: path.Report{Packets: make([]*path.Received, ask.Packets)}}
-	if p.to, err = r.e.To(to); err != nil {
-		return opened, err
+	p := &peer{
+		ask: *ask, client: client, to: session.Must(r.e.To(to)), expires: time.Now().Add(life),
+		report: path.Report{Packets: make([]*path.Received, ask.Packets)},
 	}
 	id := rand.Uint64()
 	opened = path.Opened{
@@ -200,58 +188,51 @@ func (r *responder) accept(ctx context.Context, client netip.Addr, ask *path.Ses
 	}
 	if ask.RC != 0 {
 		r.connected = true
-		q, err := r.e.QP(verbs.RC, 1)
-		if err == nil {
-			opened.RC, err = q.Number(), r.e.Connect(q, to, ask.RC, opened.MTU, false)
-		}
-		if err != nil {
-			return opened, err
-		}
+		q := session.Must(r.e.QP(verbs.RC, 1))
+		session.Stop(r.e.Connect(q, to, ask.RC, opened.MTU, false))
+		opened.RC = q.Number()
 	}
 	r.sessions[id] = p
-	return opened, nil
+	return opened
 }
 
 // datagram answers a request, if it belongs to a session, and makes room for the next. What is
 // sent is never longer than what came, and goes to the address of the session alone, whatever
 // route the datagram says it took.
-func (r *responder) datagram(ev path.Event) error {
+func (r *responder) datagram(ev path.Event) {
 	switch {
 	case ev.Buffer == path.MessageBuffer:
-		return nil
+		return
 	case ev.Status == verbs.WCWRFlushErr:
-		return fmt.Errorf("a completion has the status %s: the queue pair is of no more use", ev.Status)
+		session.Stop(fmt.Errorf("a completion has the status %s: the queue pair is of no more use", ev.Status))
 	case ev.Sent:
 		r.sent(ev)
-	case ev.Status == verbs.WCSuccess:
-		answered, err := r.answer(ev)
-		if answered || err != nil {
-			return err // The buffer is free once the answer is sent.
-		}
+	case ev.Status == verbs.WCSuccess && r.answer(ev):
+		return // The buffer is free once the answer is sent.
 	}
-	return r.e.Receive(r.e.QPs[0], ev.Buffer)
+	r.e.Receive(r.e.QPs[0], ev.Buffer)
 }
 
-func (r *responder) answer(ev path.Event) (answered bool, err error) {
+// answer reports whether it answers a datagram.
+func (r *responder) answer(ev path.Event) bool {
 	packet, ok := path.Parse(ev.Payload)
 	p := r.sessions[packet.Session]
 	if !ok || packet.Type != path.TypeRequest || p == nil || int(packet.Sequence) >= p.ask.Packets ||
 		p.report.Packets[packet.Sequence] != nil || !slices.Contains(p.ask.QPNs, ev.SrcQP) {
-		return false, nil
+		return false
 	}
 	if time.Now().After(p.expires) {
 		p.report.Late = true
-		return false, nil
+		return false
 	}
 	got := &path.Received{Flow: packet.Flow, At: ev.At}
 	p.report.Packets[packet.Sequence] = got
 	packet.Type = path.TypeReply
 	packet.Put(ev.Payload)
-	at, err := r.e.Send(r.e.QPs[0], ev.Buffer, len(ev.Payload), p.to, ev.SrcQP, p.ask.QKey)
-	if !r.e.IsDevice() {
-		got.Turnaround = r.e.Between(ev.At, at)
+	if at := r.e.Send(r.e.QPs[0], ev.Buffer, len(ev.Payload), p.to, ev.SrcQP, p.ask.QKey); at != nil {
+		got.Turnaround = r.e.Between(ev.At, *at)
 	}
-	return true, err
+	return true
 }
 
 // sent notes that an answer was sent, or was not.

@@ -138,9 +138,9 @@ func (a *asker) choose(ctx context.Context) error {
 	return nil
 }
 
-// exchange asks for a session, sends the packets, and classifies the result. The error is that
-// of a verb of this device.
-func (a *asker) exchange(ctx context.Context, e *path.Endpoint) (err error) {
+// exchange asks for a session, sends the packets, and classifies the result. It stops if a verb of this
+// device fails.
+func (a *asker) exchange(ctx context.Context, e *path.Endpoint) {
 	a.e = e
 	ask := path.Session{
 		Device: a.found.PeerDevice, QKey: e.QKey, Packets: a.flows * rounds, Life: int(path.MaxLife.Seconds()), MTU: e.Size,
@@ -153,57 +153,42 @@ func (a *asker) exchange(ctx context.Context, e *path.Endpoint) (err error) {
 	}
 	var rc verbs.QP
 	if a.RC {
-		if rc, err = e.QP(verbs.RC, 1); err != nil {
-			return err
-		}
+		rc = session.Must(e.QP(verbs.RC, 1))
 		ask.RC = rc.Number()
 	}
 	body, _ := json.Marshal(ask) // It has nothing that JSON lacks.
 	if err := a.request(ctx, http.MethodPost, path.SessionsPath, body, &a.opened); err != nil {
 		a.failControl(err)
-		return nil
+		return
 	}
 	end := time.Now().Add(path.MaxLife - path.Reserve)
 	_, to, err := path.Match(e.Routes, []path.Address{a.opened.Address})
 	if err != nil || a.opened.MTU < path.PacketSize {
 		a.fail(state.PathRefused, "", "the peer answers nonsense: %+v", a.opened)
-		return nil
+		return
 	}
 	a.found.MTU, a.found.Clock, a.found.Flows = min(a.opened.MTU, e.Size), e.Clock, a.flows
 	a.id = path.SessionOf(a.opened.ID)
-	if err := a.send(to, end); err != nil {
-		return err
-	}
+	a.send(to, end)
 	if rc != nil {
-		if err := a.message(rc, to); err != nil {
-			return err
-		}
+		a.message(rc, to)
 	}
 	var report path.Report
 	err = a.request(ctx, http.MethodGet, path.SessionsPath+"/"+url.PathEscape(a.opened.ID), nil, &report)
 	// A peer that waited for the address of another node answers late, which is no loss.
-	if lateErr := a.await(roundTime, a.complete); lateErr != nil {
-		return lateErr
-	}
+	a.await(roundTime, a.complete)
 	a.conclude(report, err)
-	return nil
 }
 
 // send sends all packets, round after round, and waits for the answers of each.
-func (a *asker) send(to verbs.AHAttr, end time.Time) error {
-	handles, label := make([]verbs.AH, a.flows), 1+rand.IntN(labelStep)
+func (a *asker) send(to verbs.AHAttr, end time.Time) {
+	handles, label, total := make([]verbs.AH, a.flows), 1+rand.IntN(labelStep), a.flows*rounds
 	for f := range handles {
-		var err error
 		to.FlowLabel = uint32(label + f*labelStep)
-		if handles[f], err = a.e.To(to); err != nil {
-			return err
-		}
+		handles[f] = session.Must(a.e.To(to))
 	}
-	total := a.flows * rounds
 	for i := range total {
-		if err := a.e.Receive(a.e.QPs[i%len(a.e.QPs)], total+i); err != nil {
-			return err
-		}
+		a.e.Receive(a.e.QPs[i%len(a.e.QPs)], total+i)
 	}
 	for i := range total {
 		f, n := i%a.flows, path.PacketSize
@@ -211,24 +196,14 @@ func (a *asker) send(to verbs.AHAttr, end time.Time) error {
 			n = a.found.MTU
 		}
 		if f == 0 && !time.Now().Before(end) {
-			return nil
+			return
 		}
 		path.Packet{Type: path.TypeRequest, Flow: uint8(f), Session: a.id, Sequence: uint32(i), Sent: uint64(time.Now().UnixNano())}.Put(a.e.Payload(i))
-		at, err := a.e.Send(a.e.QPs[f%len(a.e.QPs)], i, n, handles[f], a.opened.QPN, a.opened.QKey)
-		if err != nil {
-			return err
-		}
-		a.packets = append(a.packets, packet{sent: &at})
-		if a.e.IsDevice() {
-			a.packets[i].sent = nil
-		}
+		a.packets = append(a.packets, packet{sent: a.e.Send(a.e.QPs[f%len(a.e.QPs)], i, n, handles[f], a.opened.QPN, a.opened.QKey)})
 		if f == a.flows-1 {
-			if err := a.await(roundTime, a.complete); err != nil {
-				return err
-			}
+			a.await(roundTime, a.complete)
 		}
 	}
-	return nil
 }
 
 // isLarge reports whether a packet is one of the last round.
@@ -236,16 +211,13 @@ func (a *asker) isLarge(sequence int) bool { return sequence/a.flows == rounds-1
 
 // message sends the message on a reliable connection, and notes the status of its completion, or why
 // it is missing.
-func (a *asker) message(rc verbs.QP, to verbs.AHAttr) error {
+func (a *asker) message(rc verbs.QP, to verbs.AHAttr) {
 	if err := a.e.Connect(rc, to, a.opened.RC, a.found.MTU, true); err != nil {
 		a.found.RC = "connect_failed"
-		return nil
+		return
 	}
-	err := a.await(messageTime, func() bool { return a.found.RC != "" })
-	if a.found.RC == "" {
-		a.found.RC = "no_completion"
-	}
-	return err
+	a.await(messageTime, func() bool { return a.found.RC != "" })
+	a.found.RC = cmp.Or(a.found.RC, "no_completion")
 }
 
 // complete reports whether each packet was sent and came back.
@@ -254,29 +226,26 @@ func (a *asker) complete() bool {
 }
 
 // await takes completions until it is done, or the time is over.
-func (a *asker) await(length time.Duration, done func() bool) error {
+func (a *asker) await(length time.Duration, done func() bool) {
 	for wait := verbs.NewWait(length); ; {
 		left := wait.Left()
-		ev, ok, err := a.e.Next(wait.Pause(length))
+		ev, ok := a.e.Next(wait.Pause(length))
 		switch {
-		case err != nil:
-			return err
-		case ok && ev.Buffer == path.MessageBuffer:
+		case !ok:
+		case ev.Buffer == path.MessageBuffer:
 			a.found.RC = ev.Status.String()
-		case ok && ev.Status != verbs.WCSuccess:
-			return fmt.Errorf("a completion has the status %s", ev.Status)
-		case ok && ev.Sent:
-			if a.e.IsDevice() {
-				a.packets[ev.Buffer].sent = &ev.At
-			}
-		case ok:
+		case ev.Status != verbs.WCSuccess:
+			session.Stop(fmt.Errorf("a completion has the status %s", ev.Status))
+		case !ev.Sent:
 			p, isPacket := path.Parse(ev.Payload)
 			if isPacket && p.Type == path.TypeReply && p.Session == a.id && ev.SrcQP == a.opened.QPN && int(p.Sequence) < len(a.packets) {
 				a.packets[p.Sequence].back = &ev.At
 			}
+		case a.e.IsDevice():
+			a.packets[ev.Buffer].sent = &ev.At
 		}
 		if left <= 0 && !ok || done() {
-			return nil
+			return
 		}
 	}
 }
@@ -288,20 +257,17 @@ func passes(lost, sent int) bool { return lost*3 < sent }
 func (a *asker) conclude(report path.Report, reportErr error) {
 	var times []time.Duration
 	found, large, byFlow := &a.found, 0, make([]int, a.flows) // the lost ones
+	received := slices.Concat(report.Packets, make([]*path.Received, len(a.packets)))
 	for i, p := range a.packets {
-		var at *path.Received
-		if i < len(report.Packets) {
-			at = report.Packets[i]
-		}
-		if p.back != nil {
+		switch at := received[i]; {
+		case p.back != nil:
 			if at != nil && p.sent != nil && !a.isLarge(i) {
 				times = append(times, a.e.Between(*p.sent, *p.back)-at.Turnaround)
 			}
 			continue
-		}
-		if at == nil {
+		case at == nil:
 			found.LostForward++
-		} else {
+		default:
 			found.LostReverse++
 		}
 		if a.isLarge(i) {
