@@ -222,7 +222,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestFullNode verifies that a node whose memory is full is left out, and that the kernel kills nobody for it.
+// TestFullNode verifies that a node whose memory is full is left out, and that the kernel kills no process.
 func TestFullNode(t *testing.T) {
 	dir := t.TempDir()
 	running.Check(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "mpol=prefer:1,size=100%"))
