@@ -48,7 +48,7 @@ func pathOf(t *testing.T, b *bench, peer string) state.PathState {
 // are a minute apart.
 func TestPaths(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		peers := []string{"one:1", "two:2", "three:3"}
+		peers := []string{"one:2", "two:2", "three:3"}
 		began := time.Now()
 		b := newPathBench(t, func(peer string, _ int) script { return found(peer, state.PathOK) }, peers, nil)
 		b.after(21 * time.Minute)
