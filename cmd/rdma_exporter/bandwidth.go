@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -36,11 +35,7 @@ func runBandwidth(ctx context.Context, o *options, std stdio) int {
 	if o.when = whenIdle; o.bandwidth.anyway {
 		o.when = whenAlways
 	}
-	var names []string
-	config, children, err := o.supervise()
-	if err == nil {
-		names, err = config.Discover()
-	}
+	s, names, children, err := o.byHand()
 	if err == nil && (len(names) == 0 || !o.bandwidth.yes) {
 		err = fmt.Errorf("this uses all bandwidth of %d devices: [%s]; confirm with --yes", len(names), quotedList(names))
 	}
@@ -49,8 +44,7 @@ func runBandwidth(ctx context.Context, o *options, std stdio) int {
 			err = fmt.Errorf("%s may be in use: %s; use it when it is idle, or confirm with --anyway", name, used.Detail)
 		}
 	}
-	s, newErr := supervisor.New(config)
-	if err = cmp.Or(err, newErr); err != nil {
+	if err != nil {
 		complain(std, err)
 		return exitUsage
 	}

@@ -126,19 +126,13 @@ func askAll(ctx context.Context, o *options) (found []api.PathRow, err error) {
 	if _, _, err := net.SplitHostPort(target); err != nil {
 		target = net.JoinHostPort(target, defaultAddress[1:])
 	}
-	config, _, err := o.supervise()
-	if err != nil {
-		return nil, err
-	}
-	names, err := config.Discover()
+	s, names, _, err := o.byHand()
 	if err == nil && len(names) == 0 {
 		err = errors.New("there is no RDMA device, or --device matches none")
 	}
-	s, newErr := supervisor.New(config)
-	if err := cmp.Or(err, newErr); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	slices.Sort(names)
 	for _, name := range names {
 		p, err := s.Ask(ctx, name, state.Path{Peer: target, Rail: o.path.config.RailOf(name), ToR: o.path.config.ToR}, o.path.rc)
 		if err != nil {

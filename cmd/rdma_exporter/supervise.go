@@ -39,6 +39,18 @@ func (o *options) supervise() (s supervisor.Config, children *commands, err erro
 	return s, children, err
 }
 
+// byHand returns what runs on the devices that the command line names, and their names.
+func (o *options) byHand() (s *supervisor.Supervisor, names []string, children *commands, err error) {
+	config, children, err := o.supervise()
+	if err == nil {
+		names, err = config.Discover()
+	}
+	if err == nil {
+		s, err = supervisor.New(config)
+	}
+	return s, names, children, err
+}
+
 func (o *options) settings() settings {
 	s := settings{Provider: o.provider, Probe: o.probe, When: o.when, Inventory: o.inventory, Hardware: o.hardware, Audit: auditsOnce(o.command), Quick: o.quick, Anyway: o.bandwidth.anyway, Peers: o.path.config}
 	// Measuring notification leaves time for the rest of a run, such as destroying objects.

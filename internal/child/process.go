@@ -41,7 +41,7 @@ type Command struct {
 	Env []string
 	// Stdin is the child's standard input.
 	Stdin []byte
-	// Extra, if not nil, is the child's file descriptor ExtraFD. Start closes it here.
+	// Extra, if not nil, is the child's file descriptor ExtraFD. Start closes it in this process.
 	Extra *os.File
 }
 

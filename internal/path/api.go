@@ -20,6 +20,7 @@ import (
 const (
 	// PacketSize is the length of a small packet in bytes. Large ones are padded.
 	PacketSize = 64
+	begin      = "RPAT\x01" // of each packet
 	// grh is the room for a global route header in front of each received datagram.
 	grh = 40
 )
@@ -42,8 +43,6 @@ type Packet struct {
 	// Sent is when the request was sent, in nanoseconds on the clock of the prober.
 	Sent uint64
 }
-
-const begin = "RPAT\x01"
 
 // Put writes the packet to b, which has PacketSize bytes or more.
 func (p Packet) Put(b []byte) {

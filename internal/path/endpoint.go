@@ -43,8 +43,8 @@ const MessageBuffer = sent - 1
 // rcMessages is the length of the message on a reliable connection, in MTUs.
 const rcMessages = 2
 
-// Run opens a device, calls f with an Endpoint, destroys all that was created, and ends the report. An
-// error may end f as [session.Stop] does. The error of Run is that of [session.Run].
+// Run opens a device, calls f with an Endpoint, destroys all that was created, and ends the report. f may
+// end with [session.Stop]. The error of Run is that of [session.Run].
 func Run(ctx context.Context, o session.Options, qps, buffers int, f func(context.Context, *Endpoint)) error {
 	return session.Run(ctx, o, func(ctx context.Context, s *session.Session) (err error) {
 		e := &Endpoint{QKey: rand.Uint32()>>1 | 1, s: s, sc: s.Scope()}
@@ -125,7 +125,7 @@ func (e *Endpoint) Receive(q verbs.QP, buffer int) {
 	session.Stop(q.PostRecv(verbs.RecvWR{ID: uint64(buffer), SGEs: []verbs.SGE{e.mr.SGE(buffer*(grh+e.Size), grh+e.Size)}}))
 }
 
-// Send sends n bytes of the payload of a buffer, or stops. It returns when, unless the completion has that.
+// Send sends n bytes of the payload of a buffer, or stops. It returns when, or nil if the completion says when.
 func (e *Endpoint) Send(q verbs.QP, buffer, n int, to verbs.AH, qpn, qkey uint32) (at *uint64) {
 	sge := e.mr.SGE(buffer*(grh+e.Size)+grh, n)
 	session.Stop(q.PostSend(verbs.SendWR{ID: sent | uint64(buffer), SGEs: []verbs.SGE{sge}, AH: to, RemoteQPN: qpn, RemoteQKey: qkey}))

@@ -112,12 +112,13 @@ func ReadPeers(file string) (peers []Peer, err error) {
 // a host with both kinds is one peer. resolve is that of net.Resolver.
 func LookupPeers(ctx context.Context, resolve func(ctx context.Context, network, host string) ([]netip.Addr, error), namePort string) (peers []Peer, err error) {
 	name, port, _ := net.SplitHostPort(namePort) // It is valid.
-	all, err := resolve(ctx, "ip4", name)
-	if err != nil {
-		all, err = resolve(ctx, "ip6", name)
-	}
+	all, err := resolve(ctx, "ip", name)
+	is4 := func(a netip.Addr) bool { return a.Unmap().Is4() }
+	has4 := slices.ContainsFunc(all, is4)
 	for _, a := range all {
-		peers = append(peers, Peer{Target: net.JoinHostPort(a.Unmap().String(), port)})
+		if is4(a) == has4 {
+			peers = append(peers, Peer{Target: net.JoinHostPort(a.Unmap().String(), port)})
+		}
 	}
 	return peers, err
 }

@@ -37,7 +37,7 @@ func New(c Config) (http.Handler, error) {
 		respond(w, http.StatusGone, "The status is now at "+api.Path+"; docs/migration.md lists the new names.")
 	})
 	mux.Handle("GET "+c.MetricsPath, metrics(c))
-	mux.Handle("GET "+api.ProbePath, status.handler(newProbe(c.Gatherer)))
+	mux.Handle("GET "+api.ProbePath, newProbe(c))
 	if c.Paths != nil {
 		mux.Handle("GET "+api.PeersPath, c.Paths)
 		mux.Handle("POST "+api.PeersPath, c.Paths)

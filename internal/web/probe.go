@@ -3,55 +3,61 @@ package web
 import (
 	"cmp"
 	"net/http"
-	"slices"
-	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	dto "github.com/prometheus/client_model/go"
 
 	"rdma_exporter/internal/api"
+	"rdma_exporter/internal/state"
 )
 
-// newProbe serves the metrics of the pairs with a target as blackbox_exporter would. It starts no run.
-func newProbe(all prometheus.Gatherer) http.Handler {
+// newProbe serves the last result for a pair in the form of blackbox_exporter. It starts no run.
+func newProbe(c Config) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
 		target, device := query.Get("target"), query.Get("device")
-		families, _ := all.Gather() // No metric of a path is among the broken ones.
-		pairs, working := 0, 0
-		families = slices.DeleteFunc(families, func(f *dto.MetricFamily) bool {
-			f.Metric = slices.DeleteFunc(f.Metric, func(m *dto.Metric) bool {
-				has := func(name, value string) bool {
-					return slices.ContainsFunc(m.Label, func(l *dto.LabelPair) bool { return l.GetName() == name && l.GetValue() == value })
+		var found []*state.PathState
+		for _, d := range cmp.Or(c.Snapshot(), new(state.Snapshot)).Devices {
+			for i := range d.Paths {
+				if d.Paths[i].Peer == target && (device == "" || device == d.Name) {
+					found = append(found, &d.Paths[i])
 				}
-				return !has("peer", target) || device != "" && !has("device", device)
-			})
-			switch f.GetName() {
-			case "rdma_path_timestamp_seconds":
-				pairs = len(f.Metric)
-			case "rdma_path_success": // A pair that could not be tried has none.
-				for _, m := range f.Metric {
-					working += int(m.Gauge.GetValue())
-				}
-				return true
 			}
-			f.Name = new(strings.Replace(f.GetName(), "rdma_path", "probe", 1))
-			return len(f.Metric) == 0
-		})
+		}
 		switch {
 		case target == "":
 			respond(w, http.StatusBadRequest, "target is missing: use HOST:PORT of a peer.")
 		case cmp.Or(query.Get("module"), "ud") != "ud":
 			respond(w, http.StatusBadRequest, "There is no such module: use ud.")
-		case pairs == 0:
+		case len(found) == 0:
 			respond(w, http.StatusNotFound, "There is no result for this target and device: "+api.Path+" lists the pairs.")
+		case len(found) > 1:
+			respond(w, http.StatusBadRequest, "device is missing: several ask this target. "+api.Path+" lists the pairs.")
 		default:
-			success := prometheus.NewRegistry()
-			success.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "probe_success", Help: "Whether all these pairs work."},
-				func() float64 { return map[bool]float64{true: 1}[working == pairs] }))
-			found := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return families, nil })
-			promhttp.HandlerFor(prometheus.Gatherers{success, found}, promhttp.HandlerOpts{EnableOpenMetrics: true}).ServeHTTP(w, r)
+			promhttp.HandlerFor(probed(found[0]), promhttp.HandlerOpts{EnableOpenMetrics: true}).ServeHTTP(w, r)
 		}
 	})
+}
+
+// probed returns the metrics of a result. Those without a value are absent.
+func probed(p *state.PathState) prometheus.Gatherer {
+	registry := prometheus.NewRegistry()
+	add := func(value float64, name, help string, labels prometheus.Labels) {
+		opts := prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}
+		registry.MustRegister(prometheus.NewGaugeFunc(opts, func() float64 { return value }))
+	}
+	add(map[bool]float64{false: 1}[p.Failed()], "probe_success", "Whether the path works.", nil)
+	add(float64(p.At.UnixMilli())/1e3, "probe_timestamp_seconds", "Start of the last run, in seconds since the epoch.", nil)
+	for direction, n := range map[string]int{"forward": p.LostForward, "reverse": p.LostReverse} {
+		if p.Sent > 0 {
+			add(float64(n), "probe_packets_lost", "Packets that the last run lost.", prometheus.Labels{"direction": direction})
+		}
+	}
+	for stat, rtt := range map[string]time.Duration{"min": p.RTTMin, "median": p.RTTMedian, "max": p.RTTMax} {
+		if rtt > 0 {
+			add(rtt.Seconds(), "probe_rtt_seconds", "Round trip time in the last run.", prometheus.Labels{"stat": stat})
+		}
+	}
+	return registry
 }

@@ -2,57 +2,58 @@ package web_test
 
 import (
 	"fmt"
-	"maps"
 	"net/http"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
-
+	"rdma_exporter/internal/api/apitest"
 	"rdma_exporter/internal/path"
+	"rdma_exporter/internal/state"
 )
 
-// TestProbe verifies that a scrape of a pair has its metrics, and says whether it works.
 func TestProbe(t *testing.T) {
 	t.Parallel()
-	const metrics = `# TYPE rdma_path_success gauge
-rdma_path_success{device="a",peer="n1:1"} 1
-rdma_path_success{device="b",peer="n1:1"} 1
-rdma_path_success{device="a",peer="n2:1"} 0
-rdma_path_success{device="a",peer="n3:1"} 1
-# TYPE rdma_path_timestamp_seconds gauge
-rdma_path_timestamp_seconds{device="a",peer="n1:1"} 11
-rdma_path_timestamp_seconds{device="b",peer="n1:1"} 12
-rdma_path_timestamp_seconds{device="a",peer="n2:1"} 21
-rdma_path_timestamp_seconds{device="a",peer="n3:1"} 31
-rdma_path_timestamp_seconds{device="b",peer="n3:1"} 32
-# TYPE rdma_probe_success gauge
-rdma_probe_success{device="a",probe="qp"} 1
+	one, two := apitest.Device("mlx5_0", 1), apitest.Device("mlx5_1", 1)
+	one.Paths = apitest.Paths()
+	two.Paths = one.Paths[:1:1]
+	const works = `probe_packets_lost{direction="forward"} 0
+probe_packets_lost{direction="reverse"} 0
+probe_rtt_seconds{stat="max"} 8.1e-05
+probe_rtt_seconds{stat="median"} 3.4e-06
+probe_rtt_seconds{stat="min"} 2.9e-06
+probe_success 1
 `
-	c := config(devices())
-	c.Gatherer = prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
-		parser := expfmt.NewTextParser(model.LegacyValidation)
-		families, err := parser.TextToMetricFamilies(strings.NewReader(metrics))
-		return slices.Collect(maps.Values(families)), err
-	})
-	for query, want := range map[string]string{
-		"target=n1:1&device=b&module=ud":   "200 probe_success 1\nprobe_timestamp_seconds{device=\"b\",peer=\"n1:1\"} 12\n",
-		"target=n2:1":                      "200 probe_success 0\nprobe_timestamp_seconds{device=\"a\",peer=\"n2:1\"} 21\n",
-		"target=n3:1":                      "200 probe_success 0\nprobe_timestamp_seconds{device=\"a\",peer=\"n3:1\"} 31\nprobe_timestamp_seconds{device=\"b\",peer=\"n3:1\"} 32\n",
-		"device=a":                         "400 target is missing: use HOST:PORT of a peer.\n",
-		"target=n1:1&device=a&module=icmp": "400 There is no such module: use ud.\n",
-		"target=n4:1":                      "404 There is no result for this target and device: /api/v2/status lists the pairs.\n",
-		"target=n2:1&device=b":             "404 There is no result for this target and device: /api/v2/status lists the pairs.\n",
+	s := &state.Snapshot{Devices: []state.DeviceState{one, two}}
+	for _, tt := range []struct {
+		name, query string
+		snapshot    *state.Snapshot
+		code        int
+		want        string
+	}{
+		{"works", "target=node-18:10879&device=mlx5_1&module=ud", s, 200, works + "probe_timestamp_seconds 1.77236638e+09\n"},
+		{"fails", "target=node-19:10879", s, 200, `probe_packets_lost{direction="forward"} 6
+probe_packets_lost{direction="reverse"} 1
+probe_success 0
+probe_timestamp_seconds 1.77236638e+09
+`},
+		{"slow", "target=node-20:10879&device=mlx5_0", s, 200, works},
+		{"nothing sent", "target=node-21:10879", s, 200, "probe_success 0\nprobe_timestamp_seconds 1.77236638e+09\n"},
+		{"several devices", "target=node-18:10879", s, 400, "device is missing: several ask this target. /api/v2/status lists the pairs.\n"},
+		{"no target", "device=mlx5_0", s, 400, "target is missing: use HOST:PORT of a peer.\n"},
+		{"other module", "target=node-18:10879&device=mlx5_0&module=icmp", s, 400, "There is no such module: use ud.\n"},
+		{"unknown target", "target=node-1:10879", s, 404, "There is no result for this target and device: /api/v2/status lists the pairs.\n"},
+		{"unknown device", "target=node-18:10879&device=mlx5_7", s, 404, "There is no result for this target and device: /api/v2/status lists the pairs.\n"},
+		{"before discovery", "target=node-18:10879", nil, 404, "There is no result"},
 	} {
-		w := get(handler(t, c), "GET", "/probe?"+query)
-		body := regexp.MustCompile("(?m)^#.*\n").ReplaceAllString(w.Body.String(), "")
-		if got := fmt.Sprint(w.Code, " ", body); got != want {
-			t.Errorf("%s: got %s, want %s", query, got, want)
+		w := get(handler(t, config(tt.snapshot)), "GET", "/probe?"+tt.query)
+		var body strings.Builder
+		for line := range strings.Lines(w.Body.String()) {
+			if !strings.HasPrefix(line, "#") {
+				body.WriteString(line)
+			}
+		}
+		if w.Code != tt.code || !strings.HasPrefix(body.String(), tt.want) {
+			t.Errorf("%s: got %d:\n%s\nwant %d:\n%s", tt.name, w.Code, body.String(), tt.code, tt.want)
 		}
 	}
 }

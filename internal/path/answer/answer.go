@@ -90,13 +90,14 @@ func New(c Config) *Responder {
 // Close ends the children, and waits for them, but not for one that is stuck. No more are started.
 func (r *Responder) Close() {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.closed = true
-	for _, l := range r.leases {
+	leases := slices.Collect(maps.Values(r.leases))
+	r.mu.Unlock()
+	for _, l := range leases {
 		l.Kill()
 	}
 	late := time.After(2 * endTime) // Nothing ends a process that the kernel holds.
-	for _, l := range r.leases {
+	for _, l := range leases {
 		select {
 		case <-l.Done():
 		case <-late:
@@ -119,10 +120,8 @@ func Devices(s *state.Snapshot, c path.Config, tor func(device string) string) (
 			continue
 		}
 		device := path.Device{Name: d.Name, Rail: c.RailOf(d.Name), ToR: tor(d.Name), Ports: cmp.Or(d.Info, new(state.Device)).Ports}
-		if d.Hardware != nil && d.Hardware.Latest != nil {
-			for _, p := range d.Hardware.Latest.Ports {
-				device.GIDs = append(device.GIDs, p.GIDs...)
-			}
+		for _, p := range cmp.Or(cmp.Or(d.Hardware, new(state.HardwareState)).Latest, new(state.Hardware)).Ports {
+			device.GIDs = append(device.GIDs, p.GIDs...)
 		}
 		list = append(list, device)
 	}

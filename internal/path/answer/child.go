@@ -23,7 +23,7 @@ import (
 const (
 	// buffers are datagrams that can arrive while others are answered.
 	buffers = 24
-	// tick is how long a request from the parent may wait for a datagram. After maxTaken, one is answered.
+	// tick is how long a request from the parent may wait for a datagram. After maxTaken of them, it waits no more.
 	tick     = 20 * time.Millisecond
 	maxTaken = 256
 	// maxPackets limits the answers of one lease. With them, a device that asks a peer in the same
@@ -126,11 +126,13 @@ func (r *responder) serve(ctx context.Context, calls <-chan call, out *json.Enco
 	for i := range buffers {
 		r.e.Receive(r.e.QPs[0], i)
 	}
-	for taken := 1; ctx.Err() == nil; taken++ {
-		if ev, ok := r.e.Next(tick); ok {
-			if r.datagram(ev); taken%maxTaken != 0 {
-				continue
+	for ctx.Err() == nil {
+		for range maxTaken {
+			ev, ok := r.e.Next(tick)
+			if !ok {
+				break
 			}
+			r.datagram(ev)
 		}
 		select {
 		case c := <-calls:

@@ -216,8 +216,8 @@ func (a *asker) message(rc verbs.QP, to verbs.AHAttr) {
 		a.found.RC = "connect_failed"
 		return
 	}
+	defer func() { a.found.RC = cmp.Or(a.found.RC, "no_completion") }() // also if a verb fails meanwhile
 	a.await(messageTime, func() bool { return a.found.RC != "" })
-	a.found.RC = cmp.Or(a.found.RC, "no_completion")
 }
 
 // complete reports whether each packet was sent and came back.
@@ -250,9 +250,6 @@ func (a *asker) await(length time.Duration, done func() bool) {
 	}
 }
 
-// passes reports whether fewer than a third of the packets were lost.
-func passes(lost, sent int) bool { return lost*3 < sent }
-
 // conclude takes the report of the peer, and says how the path is. reportErr is why it is missing.
 func (a *asker) conclude(report path.Report, reportErr error) {
 	var times []time.Duration
@@ -284,6 +281,7 @@ func (a *asker) conclude(report path.Report, reportErr error) {
 	found.Sent = len(a.packets)
 	lost, sent, failed := found.LostForward+found.LostReverse, found.Sent, found.FlowsFailed*rounds
 	where := fmt.Sprintf("%d of %d packets were lost on the way there, %d on the way back", found.LostForward, sent, found.LostReverse)
+	passes := func(lost, sent int) bool { return lost*3 < sent } // if fewer than a third are lost
 	var answer *path.Error
 	switch {
 	case sent > 0 && lost == 0:
