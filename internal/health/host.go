@@ -364,7 +364,7 @@ func problemOf(s *state.Snapshot) *Problem {
 			Message: "The RDMA devices could not be listed: " + text.Clean(s.DiscoveryError),
 			Action: "Check that the exporter's user can read the list: `ls -l /sys/class/infiniband`. " +
 				"In a container, mount /sys of the host; if it is mounted elsewhere, set `--path.sysfs`. " +
-				"Until then the devices show their old state, and new ones are missing.",
+				"Until then devices may show their old state, and some are missing.",
 		}
 	case s.StartError != "":
 		return &Problem{

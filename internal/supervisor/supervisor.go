@@ -164,10 +164,14 @@ func (s *Supervisor) ProbesChanged() {
 // that have vanished.
 func (s *Supervisor) discover() {
 	names, err := s.cfg.Discover()
-	// A name is a label and a value in JSON.
-	if i := slices.IndexFunc(names, func(name string) bool { return !utf8.ValidString(name) }); err == nil && i >= 0 {
-		err = fmt.Errorf("the name %q of a device is not UTF-8: exclude or rename it", names[i])
-	}
+	unlisted := err != nil
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		valid := utf8.ValidString(name) // A name is a label and a value in JSON.
+		if !valid && err == nil {
+			err = fmt.Errorf("the name %q of a device is not UTF-8: exclude or rename it", name)
+		}
+		return !valid
+	})
 	log := s.cfg.Logger
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,18 +179,22 @@ func (s *Supervisor) discover() {
 		return
 	}
 	defer s.publish()
+	why := ""
 	if err != nil {
-		why := text.OneLine(err.Error(), maxError)
-		if why != s.discoveryError {
-			log.Warn("Cannot list the devices; the known ones are kept", "error", why)
-		}
-		s.discoveryError = why
-		return
+		why = text.OneLine(err.Error(), maxError)
 	}
-	if s.discoveryError != "" {
+	switch {
+	case why == s.discoveryError:
+	case unlisted:
+		log.Warn("Cannot list the devices; the known ones are kept", "error", why)
+	case err != nil:
+		log.Warn("Cannot use a device", "error", why)
+	default:
 		log.Info("Devices can be listed again")
 	}
-	s.discoveryError = ""
+	if s.discoveryError = why; unlisted {
+		return
+	}
 	for name, w := range s.workers {
 		if w.state.Present && !slices.Contains(names, name) {
 			s.vanish(w)
