@@ -478,6 +478,9 @@ func TestNameIsNotUTF8(t *testing.T) {
 		b := newBench(t, always(scriptOK(0)), nil, "-f $(x)", "...", "\xff", "a", "é")
 		snap := b.after(10 * time.Minute)
 		wantEqual(t, "devices", names(snap), []string{"-f $(x)", "...", "a", "é"})
+		b.host(nil, "a", "\xff")
+		snap = b.after(10 * time.Minute)
+		wantEqual(t, "devices", names(snap), []string{"a"})
 		wantEqual(t, "error", snap.DiscoveryError, `the name "\xff" of a device is not UTF-8: exclude or rename it`)
 	})
 }
