@@ -46,7 +46,7 @@ func TestLargeInput(t *testing.T) {
 	}
 }
 
-// TestExtra verifies that a child reads a file of the caller, which is closed here.
+// TestExtra verifies that a child reads a file of the caller, and that Start closes it.
 func TestExtra(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()

@@ -17,16 +17,14 @@ import (
 	"rdma_exporter/verbs"
 )
 
+// What packets have in common.
 const (
 	// PacketSize is the length of a small packet in bytes. Large ones are padded.
 	PacketSize = 64
-	begin      = "RPAT\x01" // of each packet
+	begin      = "RPAT\x01"
 	// grh is the room for a global route header in front of each received datagram.
 	grh = 40
-)
-
-// The types of packet.
-const (
+	// TypeRequest and TypeReply are the types of packet.
 	TypeRequest = 1
 	TypeReply   = 2
 )
@@ -161,6 +159,8 @@ type Session struct {
 // Validate returns an error that says what is wrong with the request.
 func (s *Session) Validate() error {
 	switch {
+	case s.Device == "":
+		return errors.New("device is missing")
 	case len(s.Addresses) == 0 || len(s.Addresses) > maxAddresses:
 		return fmt.Errorf("%d addresses: use 1 to %d", len(s.Addresses), maxAddresses)
 	case len(s.QPNs) == 0 || len(s.QPNs) > MaxFlows || slices.Min(s.QPNs) < minQPN || slices.Max(s.QPNs) > maxQPN || s.RC > maxQPN:

@@ -231,8 +231,8 @@ func (r *Responder) report(c *client, q *http.Request) (any, error) {
 	return answer.Report, err
 }
 
-// lease returns the child that answers on a device, or starts one. The one that ended before its lease
-// was over stays until then.
+// lease returns the child that answers on a device, or starts one. A child that ended early stays until
+// its lease is over.
 func (r *Responder) lease(device string) (*lease, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

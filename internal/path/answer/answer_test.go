@@ -317,7 +317,7 @@ func TestRequests(t *testing.T) {
 	good := request(func(s *path.Session) { s.RC = 100 })
 	for old, list := range map[string][]string{
 		good:    {"", "<", "null", good[:20], `{"device":"` + strings.Repeat("x", path.MaxBody), "[" + good + "]"},
-		`"b"`:   {`7`},
+		`"b"`:   {`""`, `7`},
 		`:9`:    {`:0`, `:-1`, `:41`, `:1e999`},
 		`:5`:    {`:0`, `:11`},
 		`[100]`: {`[]`, `[-1]`, `[1]`, `[16777216]`, `[2,2,2,2,2,2,2,2,2]`},

@@ -23,7 +23,7 @@ import (
 const (
 	// buffers are datagrams that can arrive while others are answered.
 	buffers = 24
-	// tick is how long a request from the parent may wait for a datagram. After maxTaken of them, it waits no more.
+	// tick is how long a request of the parent waits for another datagram. It waits for maxTaken at most.
 	tick     = 20 * time.Millisecond
 	maxTaken = 256
 	// maxPackets limits the answers of one lease. With them, a device that asks a peer in the same
